@@ -14,7 +14,8 @@ from typing import Any
 from ranks import RunConfig, World
 
 FORKED = multiprocessing.get_context("forkserver")
-FORKED.set_forkserver_preload(["pytest", "ranks.engine.runs.run"])  # torch is imported once, not by each rank
+PRELOADED = ["pytest", "ranks.workloads.chess_spiking.training", "ranks.workloads.chess_value.training"]
+FORKED.set_forkserver_preload(PRELOADED)  # torch, numba and the kernels are loaded once, not by each rank
 
 
 def join(config: RunConfig) -> World:

@@ -45,6 +45,7 @@ def fake(tmp_path: Path) -> Path:
     ],
 )
 def test_an_engine_that_fails_forfeits_and_leaves_no_process(fake: Path, fault: str, reason: str) -> None:
+    earlier = zombies()  # of other tests
     player = UciPlayer(f"uci:{fault}", command(fake, fault), {}, timeouts=SHORT_TIMEOUTS)
     assert player.program == "Fake 1.0"
     player.new_game(0)
@@ -57,7 +58,7 @@ def test_an_engine_that_fails_forfeits_and_leaves_no_process(fake: Path, fault: 
     player.close()
     player.close()
     assert processes_of(fake) == []
-    assert zombies() == []
+    assert set(zombies()) <= set(earlier)
 
 
 @pytest.mark.parametrize(

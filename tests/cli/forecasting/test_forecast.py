@@ -22,6 +22,12 @@ def link(tmp_path: Path) -> str:
     return str(path)
 
 
+@pytest.fixture
+def equal_cores(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Do not measure the cores before and after the recording, which takes eight seconds."""
+    monkeypatch.setattr("ranks.cli.forecasting.measure.ProbedCores._measure", lambda _: None)
+
+
 def test_a_forecast_and_the_run_after_it(
     link: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -124,6 +130,7 @@ def evaluate(model, cfg, world): ...
 """
 
 
+@pytest.mark.usefixtures("equal_cores")
 def test_a_workload_that_fails_its_dry_run_of_unequal_ranks(
     link: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -133,6 +140,7 @@ def test_a_workload_that_fails_its_dry_run_of_unequal_ranks(
     assert "ValueError: there is no data at /nowhere" in capsys.readouterr().err
 
 
+@pytest.mark.usefixtures("equal_cores")
 def test_a_workload_that_fails_its_dry_run(
     link: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

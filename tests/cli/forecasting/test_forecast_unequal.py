@@ -140,8 +140,9 @@ def test_a_card_that_holds_less_carries_less(here: Path, capsys: pytest.CaptureF
 
 def test_shares_of_real_equal_ranks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
     """On CPU cores, and the run with these shares is the one that the ledger compares. A line about the progress is no
-    part of the JSON."""
+    part of the JSON. The cores are not measured, which test_forecast.py does."""
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("ranks.cli.forecasting.measure.ProbedCores._measure", lambda _: None)
     monkeypatch.setattr("ranks.cli.forecasting.measure.ProgressBar", partial(ProgressBar, log_every_s=0.0))
     Path("link.json").write_text(json.dumps({"device": CURVE, "host": CURVE, "on": "cpu"}))
     flags = ["--ranks", "2", "--shares", "3,1", "--link", "link.json", "--profile-seconds", "0.2"]
