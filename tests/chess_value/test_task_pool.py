@@ -21,58 +21,9 @@ from ranks.errors import Stopped, UserError
 from ranks.hardware.forecast.echo_comm import EchoComm
 from ranks.workloads.chess_value.helper_process import HelperLost
 from ranks.workloads.chess_value.tasks.pool import TaskPool
+from tests.chess_value.task_workers import Broken, Dying, Endless, Pids, Squares, Unlucky
 
 ROOT = Path(__file__).parents[2]
-
-
-class Squares:
-    """A worker."""
-
-    def run(self, task: int, stopping: Callable[[], bool]) -> int:
-        return task * task
-
-    def close(self) -> None:
-        pass
-
-
-class Pids(Squares):
-    """Its results: the process that did the task."""
-
-    def run(self, task: int, stopping: Callable[[], bool]) -> int:
-        return os.getpid()
-
-
-class Unlucky(Squares):
-    """Fails in task 3."""
-
-    def run(self, task: int, stopping: Callable[[], bool]) -> int:
-        if task == 3:
-            raise UserError("game 3", "no king", "add one")
-        return task
-
-
-class Broken(Squares):
-    """Has a mistake."""
-
-    def run(self, task: int, stopping: Callable[[], bool]) -> int:
-        return 1 // (task - task)
-
-
-class Dying(Squares):
-    """Its process is killed."""
-
-    def run(self, task: int, stopping: Callable[[], bool]) -> int:
-        os.kill(os.getpid(), signal.SIGKILL)
-        return task
-
-
-class Endless(Squares):
-    """Never ends by itself."""
-
-    def run(self, task: int, stopping: Callable[[], bool]) -> int:
-        Path(os.environ["RANKS_TEST_PID"]).write_text(str(os.getpid()))
-        time.sleep(3600)
-        return task
 
 
 @contextmanager
@@ -166,7 +117,7 @@ def test_a_process_dies_with_its_rank(tmp_path: Path) -> None:
     """Also in the middle of a task."""
     program = (
         "from ranks.workloads.chess_value.tasks.process import TaskProcess\n"
-        "from tests.chess_value.test_task_pool import Endless\n"
+        "from tests.chess_value.task_workers import Endless\n"
         "TaskProcess().worker(Endless).run(0, bool)\n"
     )
     env = {**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'src'}", "RANKS_TEST_PID": str(tmp_path / "pid")}

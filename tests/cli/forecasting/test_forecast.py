@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ranks.cli.forecasting.measure import how_it_ended
+from ranks.cli.forecasting.measure import ProbedCores, how_it_ended
 from ranks.cli.main import main
 from tests.toys import images
 
@@ -25,7 +25,7 @@ def link(tmp_path: Path) -> str:
 @pytest.fixture
 def equal_cores(monkeypatch: pytest.MonkeyPatch) -> None:
     """Do not measure the cores before and after the recording, which takes eight seconds."""
-    monkeypatch.setattr("ranks.cli.forecasting.measure.ProbedCores._measure", lambda _: None)
+    monkeypatch.setattr("ranks.cli.forecasting.measure.ProbedCores", lambda _: ProbedCores(0))
 
 
 def test_a_forecast_and_the_run_after_it(

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from ranks.cli.forecasting import inputs
+from ranks.cli.forecasting.measure import ProbedCores
 from ranks.cli.main import main
 from ranks.engine.liveness.beats import Collective
 from ranks.hardware.catalogue.links import network_link
@@ -142,7 +143,7 @@ def test_shares_of_real_equal_ranks(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     """On CPU cores, and the run with these shares is the one that the ledger compares. A line about the progress is no
     part of the JSON. The cores are not measured, which test_forecast.py does."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("ranks.cli.forecasting.measure.ProbedCores._measure", lambda _: None)
+    monkeypatch.setattr("ranks.cli.forecasting.measure.ProbedCores", lambda _: ProbedCores(0))
     monkeypatch.setattr("ranks.cli.forecasting.measure.ProgressBar", partial(ProgressBar, log_every_s=0.0))
     Path("link.json").write_text(json.dumps({"device": CURVE, "host": CURVE, "on": "cpu"}))
     flags = ["--ranks", "2", "--shares", "3,1", "--link", "link.json", "--profile-seconds", "0.2"]
