@@ -15,6 +15,7 @@ from pages.chess_value import chess_value
 from pages.coloring import coloring
 from pages.hardware import before_renting, forecast_and_fact, in_short, while_running
 from pages.hardware import rows as hardware_rows
+from pages.loading import loading
 from pages.on_policy import on_policy
 from pages.results import headlines, newest, results
 from pages.selfplay import self_play, spiking
@@ -46,6 +47,7 @@ PAGES: dict[Path, Callable[[Path, Path], Iterator[str]]] = {
     ROOT / "docs" / "chess-value.md": chess_value,
     ROOT / "docs" / "video-behavior.md": video,
     ROOT / "docs" / "on-policy.md": on_policy,
+    ROOT / "docs" / "loading.md": loading,
     ROOT / "docs" / "self-play.md": self_play,
     ROOT / "docs" / "chess-spiking.md": spiking,
     ROOT / "docs" / "before-you-rent.md": before_renting,

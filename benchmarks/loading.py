@@ -193,7 +193,8 @@ def main() -> None:
     for loop in loops:
         print(f"a loop with {loop['workers']} workers waits for data {loop['share']:.1%} of its time")
     if not (asked.quick or asked.only):
-        print(f"wrote {write_result('loading', result)}")
+        name = f"loading_{result['origin']['date'][:10]}"
+        print(f"wrote {write_result(name, result)}")
 
 
 if __name__ == "__main__":
