@@ -54,10 +54,11 @@ class TaskPool:
                 world.session.progress(what, len(rank.results), len(rank.tasks))
         except BaseException:
             for process in self._processes:
-                process.kill()
-            raise
-        finally:
+                process.kill()  # threads that wait for it go on
             rank.stop()
+            self.close()
+            raise
+        rank.stop()
         on_every_rank(world, rank.raise_problem)
         mine = [result for _, result in sorted(rank.results.items())]
         shares = [len(world.assignment.items_of(each, count)) for each in range(world.size)]
