@@ -12,7 +12,7 @@ from ranks.errors import UserError
 
 
 class Squares:
-    """A worker."""
+    """Its results: the squares of the tasks' numbers."""
 
     def run(self, task: int, stopping: Callable[[], bool]) -> int:
         return task * task
@@ -38,7 +38,7 @@ class Unlucky(Squares):
 
 
 class Broken(Squares):
-    """Has a mistake."""
+    """Has a mistake in its code."""
 
     def run(self, task: int, stopping: Callable[[], bool]) -> int:
         return 1 // (task - task)
