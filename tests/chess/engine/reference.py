@@ -53,7 +53,7 @@ def net_score(weights: NnueWeights, rival: chess.Board) -> int:
     hidden = weights.hidden_bias_BO[bucket] + weights.hidden_weights_BOI[bucket].astype(np.int64) @ inputs
     hidden = (hidden >> 6).clip(0, 127)
     total = int(weights.output_bias_B[bucket]) + int(weights.output_weights_BO[bucket].astype(np.int64) @ hidden)
-    return total * 400 // (127 * 128)
+    return total * 640 // (127 * 128)
 
 
 def float_score(weights: NnueWeights, rival: chess.Board) -> float:
@@ -63,7 +63,7 @@ def float_score(weights: NnueWeights, rival: chess.Board) -> float:
     bucket = min((len(rival.piece_map()) - 1) // 4, 7)
     hidden = weights.hidden_bias_BO[bucket] / (127 * 64) + weights.hidden_weights_BOI[bucket] / 64 @ inputs
     logit = weights.output_bias_B[bucket] / (127 * 128) + weights.output_weights_BO[bucket] / 128 @ hidden.clip(0, 1)
-    return float(logit * 400)
+    return float(logit * 640)
 
 
 def tables_score(values: TableValues, rival: chess.Board) -> int:

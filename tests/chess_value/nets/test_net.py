@@ -69,9 +69,9 @@ def test_the_quantised_net_is_near_the_float_net_also_beyond_the_bounds_of_int8(
     boards_B13 = boards_of_openings(20)
     net, inputs = net_of("nnue"), inputs_of("nnue", boards_B13, CPU)
     assert isinstance(net, NnueNet)
-    float_cp = OUTPUT_CP * net(*inputs).detach().numpy()
-    assert np.ptp(float_cp) > 50
-    assert np.abs(engine_cp(quantise(net), inputs) - float_cp).max() < 25
+    logit_B = net(*inputs).detach().numpy()
+    assert np.ptp(logit_B) > 1 / 8
+    assert np.abs(engine_cp(quantise(net), inputs) / OUTPUT_CP - logit_B).max() < 1 / 16
 
 
 def test_the_clamps_of_training_are_those_of_int8() -> None:

@@ -4,14 +4,22 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 
+from ranks.chess.board import Board
+from ranks.chess.players.player import Choice, Limits
+from ranks.chess.players.tree_search import centipawns
 from ranks.cli.main import main
 from ranks.engine.export.about import ExportAbout
 from ranks.engine.export.export import export_model
 from ranks.workloads.chess_value.config import ValueNetConfig
+from ranks.workloads.chess_value.labelling.search_labels import label_cp
+from ranks.workloads.chess_value.labels.units import win_probability
 from ranks.workloads.chess_value.net.building import build_net
+from ranks.workloads.chess_value.net.inputs import inputs_of
+from ranks.workloads.chess_value.players.net_player import open_net
 
 
 def export(folder: Path, net: ValueNetConfig, seed: int) -> None:
@@ -19,6 +27,25 @@ def export(folder: Path, net: ValueNetConfig, seed: int) -> None:
     torch.manual_seed(seed)
     export_model(build_net(net), folder)
     (folder / "ranks.json").write_bytes(ExportAbout("chess-value", "demo", 1, 0, {}, {}, {}).to_bytes())
+
+
+def test_the_score_of_a_search_is_a_label_of_the_same_win_probability() -> None:
+    """Players count centipawns otherwise than labels do. The position has one move, and no capture comes after it."""
+    torch.manual_seed(4)
+    net = build_net(ValueNetConfig(width=64))
+    board = Board("7k/8/8/8/8/p7/P6r/K7 w - - 0 1")
+    player = open_net(net, "net", nodes=2)()
+    (only,) = board.legal_moves()
+    label = label_cp(player.choose(board, Limits()), player)
+    board.push(only)
+    with torch.no_grad():
+        expected = 1 - torch.sigmoid(net(*inputs_of("nnue", board.words[None], torch.device("cpu")))).item()
+    assert abs(expected - 0.5) > 0.04
+    assert win_probability(np.array([label], np.int16))[0] == pytest.approx(expected, abs=0.005)
+
+    searcher = open_net(build_net(ValueNetConfig(kind="resnet", blocks=1, block_channels=8)), "net", nodes=2)()
+    label = label_cp(Choice(only, centipawns(0.4)), searcher)
+    assert win_probability(np.array([label], np.int16))[0] == pytest.approx(0.7, abs=0.001)
 
 
 @pytest.mark.parametrize(
