@@ -5,7 +5,8 @@
 
 The pool and the script take turns, block by block, each with one engine and positions that it has not seen, so that
 other programs on the machine slow both alike. The script is the quickest of its size: it sends `ucinewgame`, `isready`,
-`position` and `go` at once and looks for the last score. Its scores must be those of the pool. Then the same
+`position` and `go` at once and looks for the last score. Static evaluations it asks for 32 at a time, without
+`ucinewgame`. Its scores must be those of the pool. Then the same
 positions are labelled again through the cache. Writes benchmarks/results/chess_labels_DATE.json.
 """
 
@@ -27,10 +28,16 @@ from numpy.typing import NDArray
 
 sys.path.insert(0, str(ROOT))
 
+from ranks.workloads.chess_value.config import STATIC
+from ranks.workloads.chess_value.labels.label import NO_SCORE
 from ranks.workloads.chess_value.labels.position_keys import fresh_fens
 from ranks.workloads.chess_value.labels.teacher import Teacher, TeacherSettings
 from ranks.workloads.chess_value.labels.teacher_engine import find_teacher
 from tests.chess_value.boards import random_boards
+
+AT_A_TIME = 32
+STATIC_NODES = 100
+"""What a static evaluation costs, about, in nodes of a search."""
 
 
 class Script:
@@ -40,12 +47,32 @@ class Script:
         self.engine = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1 << 16
         )
+        self.is_static = limit == STATIC
         self.go = "go " + limit.replace(":", " ")
         self.write("setoption name Threads value 1\nsetoption name Hash value 1\n")
 
     def write(self, text: str) -> None:
         self.engine.stdin.write(text)
         self.engine.stdin.flush()
+
+    def scores(self, fens: Sequence[str]) -> list[int]:
+        """The scores of positions."""
+        if not self.is_static:
+            return [self.score(fen) for fen in fens]
+        return [cp for at in range(0, len(fens), AT_A_TIME) for cp in self.static_scores(fens[at : at + AT_A_TIME])]
+
+    def static_scores(self, fens: Sequence[str]) -> list[int]:
+        """The evaluations of a few positions."""
+        self.write("".join(f"position fen {fen}\neval\n" for fen in fens))
+        found: list[int] = []
+        for line in self.engine.stdout:
+            if line.startswith("Final evaluation"):
+                word = line.split()[2]
+                sign = -1 if " b " in fens[len(found)] else 1
+                found.append(NO_SCORE if word == "none" else round(100 * float(word)) * sign)
+                if len(found) == len(fens):
+                    break
+        return found
 
     def score(self, fen: str) -> int:
         self.write(f"ucinewgame\nisready\nposition fen {fen}\n{self.go}\n")
@@ -75,7 +102,7 @@ def measured(command: str, limit: str, block: int, rounds: int, seed: int) -> di
             first_s = time.perf_counter()
             taught.append(teacher.label(boards_N13[here]).cp_N)
             between_s = time.perf_counter()
-            by_script = [script.score(fen) for fen in fens[here]]
+            by_script = script.scores(fens[here])
             end_s = time.perf_counter()
             wrong += int((taught[-1] != np.array(by_script)).sum())
             if turn:  # the first block warms up
@@ -110,7 +137,7 @@ def measured(command: str, limit: str, block: int, rounds: int, seed: int) -> di
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--engine", default="stockfish")
-    parser.add_argument("--limits", nargs="+", default=["nodes:1000", "nodes:5000", "depth:8"])
+    parser.add_argument("--limits", nargs="+", default=["nodes:1000", "nodes:5000", "depth:8", "static"])
     parser.add_argument(
         "--block", type=int, default=2000, help="positions of nodes:1000; fewer where a label costs more"
     )
@@ -120,7 +147,8 @@ def main() -> int:
     load_before = os.getloadavg()
     for limit in args.limits:
         nodes = re.fullmatch(r"nodes:(\d+)", limit)
-        block = max(50, int(args.block * 1000 / (int(nodes[1]) if nodes else 2700)))
+        cost = STATIC_NODES if limit == STATIC else int(nodes[1]) if nodes else 2700
+        block = max(50, int(args.block * 1000 / cost))
         results[limit] = found = measured(args.engine, limit, block, args.rounds, seed=5)
         print(
             f"{limit}: pool over script {shown(found['pool_over_script'])}, "

@@ -38,6 +38,8 @@ def test_files_of_positions(case: str, tmp_path: Path, capsys: pytest.CaptureFix
         ("", [], "no position to label in "),
         (f"{FEN}\n", ["--cache-mib", "0"], "--cache-mib 0"),
         (f"{FEN}\n", ["--to", "/proc/positions"], "the folder cannot be made"),
+        (f"{FEN}\n", ["--limit", "static", "--noisy"], "a position in check has no static evaluation"),
+        (f"{FEN}\n", ["--limit", "mate:3"], "it is nodes:N, depth:D or static"),
     ],
 )
 def test_what_cannot_be_labelled(

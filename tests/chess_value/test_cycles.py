@@ -10,18 +10,27 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from numpy.typing import NDArray
 
 from ranks import RunConfig, World
+from ranks.chess.board import Board
+from ranks.chess.core.children import random_children
+from ranks.chess.core.moves import MAX_MOVES
+from ranks.chess.core.rules import KEY_WORD
 from ranks.engine.distributed.process_env import ProcessEnv
 from ranks.engine.files.jsonl import read_rows
 from ranks.errors import UserError
 from ranks.hardware.forecast.echo_comm import EchoComm
-from ranks.workloads.chess_value.config import PRESETS, Config, LabelConfig
+from ranks.workloads.chess_value.config import PRESETS, Config, LabelConfig, PlayConfig
+from ranks.workloads.chess_value.games.cycle_games import CycleGames
+from ranks.workloads.chess_value.games.game import FinishedGame
+from ranks.workloads.chess_value.games.positions import positions_of
 from ranks.workloads.chess_value.labelling import engine_labels
 from ranks.workloads.chess_value.labelling.engine_labels import EngineLabels
-from ranks.workloads.chess_value.labels.label import NO_SCORE
+from ranks.workloads.chess_value.labels.label import NO_RESULT, NO_SCORE
 from ranks.workloads.chess_value.parts import saved_parts
 from ranks.workloads.chess_value.positions.sourced import SourcedPositions
+from ranks.workloads.chess_value.source_config import SourceConfig
 from tests.chess_value.boards import random_boards
 from tests.chess_value.labels.label_engine import engine_command
 from tests.chess_value.tiny import CONFIG, train
@@ -53,6 +62,51 @@ def test_the_schedule_ends_with_the_updates_of_full_cycles() -> None:
     assert Config().full_updates > 1000
     with pytest.raises(UserError, match="--final-passes -1"):
         replace(cfg, final_passes=-1.0)
+
+
+def test_children_of_games_train_and_validate_with_their_games_and_occur_once() -> None:
+    games = [FinishedGame(moves_of(seed), 1, 0) for seed in range(12)]
+    played = CycleGames(games, own=7, nodes=0)
+    none, some = (positions_of(played, 3, 0, 0.4, children=n, quiet=True, mirror=False) for n in (0, 4))
+    count = none.num_positions
+    for column, longer in zip(none, some, strict=True):
+        assert np.array_equal(longer[:count], column), "the games come first"
+    children = some.take(slice(count, None))
+    assert 2 * count < children.num_positions <= 4 * count
+    assert (children.result_N == NO_RESULT).all()
+    assert (children.cp_N == NO_SCORE).all()
+    assert len(np.unique(some.boards_N13[:, KEY_WORD])) == some.num_positions
+    parents = {True: set[bytes](), False: set[bytes]()}
+    for validates in (True, False):
+        mine = none.take(none.validates_N == validates).boards_N13
+        after = random_children(mine, np.full((len(mine), MAX_MOVES), 0.5)).boards_M13
+        parents[validates] = {board.tobytes() for board in after}
+    for board_13, validates in zip(children.boards_N13, children.validates_N.tolist(), strict=True):
+        assert board_13.tobytes() in parents[validates]
+
+
+def moves_of(seed: int) -> NDArray[np.uint16]:
+    """Thirty random legal moves from the start position."""
+    board, generator = Board(), np.random.default_rng(seed)
+    for _ in range(30):
+        board.push(int(generator.choice(board.legal_moves())))
+    return np.array(board.moves, np.uint16)
+
+
+@pytest.mark.parametrize(
+    ("change", "found"),
+    [
+        ({"labels": "search", "label": LabelConfig(limit="static")}, "its own evaluation"),
+        ({"label": LabelConfig(limit="static"), "sources": SourceConfig(quiet=False)}, "in check"),
+        ({"labels": "outcome", "play": PlayConfig(children=2)}, "their results are unknown"),
+    ],
+)
+def test_positions_that_would_have_no_label_are_refused(change: dict[str, Any], found: str) -> None:
+    with pytest.raises(UserError) as error:
+        replace(Config(), **change)
+    assert found in error.value.found
+    with pytest.raises(UserError, match=r"--play\.children 219"):
+        PlayConfig(children=219)
 
 
 def test_hosts_with_different_engines_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:

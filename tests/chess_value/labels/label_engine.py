@@ -1,7 +1,8 @@
 """A UCI engine of a few lines whose score depends on the position, and on what it saw since `ucinewgame`.
 
 So equal labels in any order show that it was cleared before each. It can die or hang on a position, always or in the
-first process that meets it.
+first process that meets it. Its `eval` says the same of white as its search would say without a past; "no eval": it has
+none.
 """
 
 from __future__ import annotations
@@ -25,14 +26,19 @@ for line in sys.stdin:
         seen = 0
     elif words[0] == "position":
         fen = " ".join(words[2:])
-    elif words[0] == "go":
-        if fault != "none" and words[1] != "nothing" and fen.startswith(board):
+    elif words[0] == "go" or words[0] == "eval" and fault != "no eval":
+        if fault not in ("none", "no eval") and fen.startswith(board):
             once = os.path.exists(marker)
             open(marker, "a").write(f"{os.getpid()} ")
             if not (once and fault.endswith("once")):
                 if fault.startswith("dies"): sys.exit(3)
                 if fault.startswith("hangs"): time.sleep(600)
-        score = int(hashlib.sha256(fen.encode()).hexdigest(), 16) % 2001 - 1000 + 100 * seen
+        score = int(hashlib.sha256(fen.encode()).hexdigest(), 16) % 2001 - 1000
+        if words[0] == "eval":
+            white = "none (in check)" if board == fen else f"{score / 100:+.2f} (white side) [small]"
+            print("| a table |", "", f"Final evaluation       {white}", "", sep="\\n", flush=True)
+            continue
+        score += 100 * seen
         seen += 1
         kind = "mate" if fault == "mates" else "cp"
         if fault != "scoreless": print(f"info depth 1 score {kind} {score} nodes {words[2]} pv e2e4")

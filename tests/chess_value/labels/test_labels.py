@@ -14,6 +14,7 @@ import pytest
 from numpy.typing import NDArray
 
 from ranks.chess.commands.players import make_player
+from ranks.chess.engine.quiet import quiet_mask
 from ranks.chess.fen import format_fen, parse_fen
 from ranks.chess.uci.timeouts import Timeouts
 from ranks.errors import ProcessLost, UserError
@@ -22,7 +23,7 @@ from ranks.workloads.chess_value.labels.engine_pool import EnginePool
 from ranks.workloads.chess_value.labels.label import NO_SCORE
 from ranks.workloads.chess_value.labels.position_keys import fresh_fens
 from ranks.workloads.chess_value.labels.teacher import TaughtLabels, Teacher, TeacherSettings, engines_here
-from ranks.workloads.chess_value.labels.teacher_engine import find_teacher, limits_of
+from ranks.workloads.chess_value.labels.teacher_engine import STATIC_AHEAD, find_teacher, limits_of
 from ranks.workloads.chess_value.labels.units import MATE_CP, MOST_CP, clipped_cp, win_probability
 from tests.chess.uci.fake_engine import processes_of
 from tests.chess_value.boards import random_boards
@@ -43,20 +44,52 @@ def scores(command: str, boards_N13: NDArray[np.uint64], engines: int, limit: st
     return cp_N
 
 
+def command_of(engine: str, folder: Path) -> str:
+    """The small engine, or Stockfish; without it the test is skipped."""
+    if engine == "small":
+        return engine_command(folder)
+    try:
+        find_teacher("stockfish")
+    except UserError:
+        pytest.skip("Stockfish is not installed")
+    return "stockfish"
+
+
 @pytest.mark.parametrize("engine", ["small", "stockfish"])
 def test_labels_do_not_depend_on_the_order_or_on_the_number_of_engines(engine: str, tmp_path: Path) -> None:
-    if engine == "stockfish":
-        try:
-            find_teacher("stockfish")
-        except UserError:
-            pytest.skip("Stockfish is not installed")
-    command = engine_command(tmp_path) if engine == "small" else "stockfish"
+    command = command_of(engine, tmp_path)
     order = np.random.default_rng(3).permutation(len(BOARDS))
     first = scores(command, BOARDS, engines=1)
     assert (first != NO_SCORE).all()
     assert len(set(first.tolist())) > 100
     assert np.array_equal(scores(command, BOARDS[order], engines=3), first[order])
     assert np.array_equal(scores(command, BOARDS, engines=3), first)
+
+
+@pytest.mark.parametrize("engine", ["small", "stockfish"])
+def test_static_labels_are_those_of_the_command_eval(engine: str, tmp_path: Path) -> None:
+    command = command_of(engine, tmp_path)
+    quiet = BOARDS[quiet_mask(BOARDS)]
+    assert len(quiet) > 2 * STATIC_AHEAD
+    first = scores(command, quiet, engines=1, limit="static")
+    order = np.random.default_rng(3).permutation(len(quiet))
+    assert np.array_equal(scores(command, quiet[order], engines=3, limit="static"), first[order])
+    asked = "".join(f"position fen {fen}\neval\n" for fen in fresh_fens(quiet))
+    said = subprocess.run(find_teacher(command), input=asked, capture_output=True, text=True, check=True).stdout
+    white_cp = [round(100 * float(line.split()[2])) for line in said.splitlines() if line.startswith("Final")]
+    assert first.tolist() == [
+        cp if "w" in fen.split()[1] else -cp for cp, fen in zip(white_cp, fresh_fens(quiet), strict=True)
+    ]
+
+
+def test_a_position_in_check_has_no_static_label(tmp_path: Path) -> None:
+    command = engine_command(tmp_path, board=fresh_fens(BOARDS[5:6])[0])
+    assert np.flatnonzero(scores(command, BOARDS[:70], 1, "static") == NO_SCORE).tolist() == [5]
+
+
+def test_an_engine_without_static_evaluations_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="has no command `eval` as Stockfish has"):
+        scores(engine_command(tmp_path, "no eval"), BOARDS[:3], 1, "static")
 
 
 def test_many_positions_are_written_as_one_is() -> None:
@@ -78,13 +111,14 @@ def test_the_clock_of_a_position_does_not_change_its_label(tmp_path: Path) -> No
     assert np.array_equal(scores(command, BOARDS[:20], 1), scores(command, later, 1))
 
 
+@pytest.mark.parametrize("limit", ["depth:1", "static"])
 @pytest.mark.parametrize(("fault", "tries"), [("dies once", 2), ("hangs once", 2), ("dies", 2), ("hangs", 2)])
-def test_a_position_is_tried_twice_then_set_aside(fault: str, tries: int, tmp_path: Path) -> None:
+def test_a_position_is_tried_twice_then_set_aside(fault: str, tries: int, limit: str, tmp_path: Path) -> None:
     board = fresh_fens(BOARDS[7:8])[0].split()[0]
-    wanted = scores(engine_command(tmp_path), BOARDS[:12], 1)
+    wanted = scores(engine_command(tmp_path), BOARDS[:12], 1, limit)
     said: list[str] = []
     command = find_teacher(engine_command(tmp_path, fault, board))
-    pool = EnginePool(command, limits_of("depth:1"), 2, SHORT, said.append)
+    pool = EnginePool(command, limits_of(limit), 2, SHORT, said.append)
     found = dict(pool.scores(BOARDS[:12]))
     pool.close()
     assert len((tmp_path / "marker").read_text().split()) == tries

@@ -14,9 +14,12 @@ from ranks.errors import UserError
 from ranks.workloads.chess_value.source_config import SourceConfig
 
 LabelKind = Literal["stockfish", "outcome", "search"]
+MOST_CHILDREN = 218
 MOST_SIMULATIONS = 100_000
 """Of a move of a cnn or a resnet, as in `ranks.chess.players.tree_search`, whose import takes long."""
 LIMIT = re.compile(r"(nodes|depth):([1-9][0-9]{0,8})")
+STATIC = "static"
+"""The limit of a label without search."""
 
 
 @dataclass(frozen=True)
@@ -67,6 +70,8 @@ class PlayConfig:
     """Share of the later moves that are random."""
     max_plies: int = 240
     """A longer game is cut; its result is unknown."""
+    children: int = 0
+    """For each position of a game, so many others: those after different random moves. Their results are unknown."""
     rungs: tuple[int, ...] = (100, 500, 2000)
     """Nodes of each move of the Stockfish opponents; the games take them in turn."""
 
@@ -75,6 +80,9 @@ class PlayConfig:
         for name, count in counts.items():
             if count < 1:
                 raise UserError(f"--play.{name} {count}", "it is 1 or more", f"give --play.{name} 1 or more")
+        if not 0 <= self.children <= MOST_CHILDREN:
+            found = f"it is 0 to {MOST_CHILDREN}, the most moves of a position"
+            raise UserError(f"--play.children {self.children}", found, "give --play.children 8, for example")
         if self.opening_plies < 0 or not 0 <= self.random_share < 1:
             asked = f"--play.opening-plies {self.opening_plies} --play.random-share {self.random_share}"
             raise UserError(asked, "plies are 0 or more, the share from 0 to below 1", "change them")
@@ -85,7 +93,8 @@ class LabelConfig:
     """How positions get their scores."""
 
     limit: str = "nodes:1000"
-    """nodes:N or depth:D of each position, for Stockfish and for the net's own search."""
+    """nodes:N or depth:D of each position, for Stockfish and for the net's own search. static: Stockfish's evaluation
+    without search."""
     engine: str = free("stockfish")
     """The command of the UCI engine."""
     engines: int | None = free(None)
@@ -94,23 +103,25 @@ class LabelConfig:
     """The folder of the label cache; by default in the user's cache folder, shared by all runs."""
 
     def __post_init__(self) -> None:
-        if LIMIT.fullmatch(self.limit) is None:
+        if self.limit != STATIC and LIMIT.fullmatch(self.limit) is None:
             do = "write nodes:1000 or depth:8, for example"
-            raise UserError(f"--label.limit {self.limit}", "it is nodes:N or depth:D", do)
+            raise UserError(f"--label.limit {self.limit}", "it is nodes:N, depth:D or static", do)
         if self.engines is not None and self.engines < 1:
             raise UserError(f"--label.engines {self.engines}", "labelling needs an engine", "give 1 or more")
 
     @property
     def nodes(self) -> int | None:
         """The limit in nodes, or None."""
-        word, number = self.limit.split(":")
-        return int(number) if word == "nodes" else None
+        return self._number("nodes")
 
     @property
     def depth(self) -> int | None:
         """The limit in plies, or None."""
-        word, number = self.limit.split(":")
-        return int(number) if word == "depth" else None
+        return self._number("depth")
+
+    def _number(self, kind: str) -> int | None:
+        match = LIMIT.fullmatch(self.limit)
+        return int(match[2]) if match is not None and match[1] == kind else None
 
 
 @dataclass(frozen=True)
@@ -194,8 +205,21 @@ class Config:
         if not (self.games or self.stockfish_games or self.sources.files):
             do = "give --games, --stockfish-games, --sources.pgn, .csv, .epd or .parts"
             raise UserError("a run of chess-value", "it has no source of positions", do)
+        self._check_labels()
         if self.net.kind != "nnue":
             self._check_simulations()
+
+    def _check_labels(self) -> None:
+        """Raises UserError for labels that some of the positions cannot have."""
+        if self.label.limit == STATIC and self.labels == "search":
+            found = "the net would learn from its own evaluation of the same position"
+            raise UserError("--labels search --label.limit static", found, "give --label.limit nodes:1000, for example")
+        if self.label.limit == STATIC and self.labels == "stockfish" and not self.sources.quiet:
+            found = "a position in check has no static evaluation"
+            raise UserError("--label.limit static --no-sources.quiet", found, "leave one of them out")
+        if self.play.children and self.labels == "outcome":
+            asked, found = f"--labels outcome --play.children {self.play.children}", "their results are unknown"
+            raise UserError(asked, found, "give --labels stockfish or search, or leave --play.children out")
 
     def _check_simulations(self) -> None:
         """Raises UserError for limits that the tree search, which plays a cnn or a resnet, does not have."""

@@ -85,7 +85,15 @@ def train(cfg: Config, world: World) -> Summary:
             player = present_player(cfg, net, learner.updates)
             with world.session.timed("games"):
                 played = play_cycle(game_plan(cfg, player, cycle, world.seed), pool)
-            own = positions_of(played, world.seed, cycle, cfg.validation_share, quiet=used.quiet, mirror=used.mirror)
+            own = positions_of(
+                played,
+                world.seed,
+                cycle,
+                cfg.validation_share,
+                children=cfg.play.children,
+                quiet=used.quiet,
+                mirror=used.mirror,
+            )
             found = evenly(joined([own, files.take(cfg.max_positions - own.num_positions)]), cfg.max_positions)
             teacher = present_player(cfg, net, learner.updates, labels=True)
             nodes = played.nodes + nodes_of_labels(cfg, len(unscored(found)), by_net=learner.updates > 0)

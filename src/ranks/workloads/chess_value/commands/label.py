@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from ranks.errors import UserError
 from ranks.workloads.chess_value.commands.cache import check_size
+from ranks.workloads.chess_value.config import STATIC
 from ranks.workloads.chess_value.labels.label import NO_SCORE
 
 if TYPE_CHECKING:
@@ -52,7 +53,8 @@ def label(
     Args:
         files: .pgn, .pgn.gz, folders of these, .csv with lines FEN,evaluation, and .epd.
         to: The folder of the packed positions, in train/ and validation/.
-        limit: What the engine searches for each position: nodes:N or depth:D.
+        limit: What the engine searches for each position: nodes:N or depth:D; static: Stockfish's evaluation without
+            search.
         engine: The command of a UCI engine.
         engines: Engines at the same time; by default one for each CPU core, and never more.
         cache: The folder of the label cache; by default in your cache folder, shared by all runs.
@@ -70,6 +72,9 @@ def label(
     order or the number of engines. Returns 0.
     """
     check_flags(files, engines, most, validation_share)
+    if limit == STATIC and noisy:
+        found = "a position in check has no static evaluation"
+        raise UserError("--limit static --noisy", found, "leave one of them out")
     check_size(cache_mib)
     check_place(to)
 

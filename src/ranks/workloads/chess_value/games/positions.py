@@ -8,6 +8,8 @@ from __future__ import annotations
 import numpy as np
 import torch
 
+from ranks.chess.core.children import random_children
+from ranks.chess.core.rules import KEY_WORD
 from ranks.engine.sharding import rng
 from ranks.workloads.chess_value.games.cycle_games import CycleGames
 from ranks.workloads.chess_value.games.game import boards_of
@@ -15,13 +17,16 @@ from ranks.workloads.chess_value.labels.label import NO_RESULT, NO_SCORE, SOURCE
 from ranks.workloads.chess_value.positions.filters import SeenKeys, chosen
 from ranks.workloads.chess_value.positions.sourced import SourcedPositions, for_white, joined
 
+CHUNK = 1 << 14
+"""Positions whose children are in memory at a time, before the filters."""
 OWN, STOCKFISH = SOURCES.index("own"), SOURCES.index("stockfish")
 
 
 def positions_of(
-    played: CycleGames, seed: int, cycle: int, validation_share: float, *, quiet: bool, mirror: bool
+    played: CycleGames, seed: int, cycle: int, validation_share: float, *, children: int, quiet: bool, mirror: bool
 ) -> SourcedPositions:
-    """The positions of the games, each once, in the order of games and plies. Every rank finds the same.
+    """The positions of the games, each once, in the order of games and plies, then their `children`. Every rank finds
+    the same.
 
     `quiet`: without those in which a capture or a check decides. `mirror`: also their mirror images. A share of the
     games only validates."""
@@ -42,7 +47,29 @@ def positions_of(
                 np.full(count, validates[number], np.bool_),
             )
         )
-    return chosen(joined(parts), SeenKeys(), quiet=quiet, mirror=mirror)
+    seen = SeenKeys()
+    found = chosen(joined(parts), seen, quiet=quiet, mirror=mirror)
+    if not children:
+        return found
+    key = rng.key(seed, "value/children", cycle)
+    chunks = [found.take(slice(at, at + CHUNK)) for at in range(0, found.num_positions, CHUNK)]
+    after = [chosen(children_of(each, children, key), seen, quiet=quiet, mirror=mirror) for each in chunks]
+    return joined([found, *after])
+
+
+def children_of(found: SourcedPositions, most: int, key: int) -> SourcedPositions:
+    """The positions after at most so many different random moves in each position. Scores and results are unknown.
+
+    The random numbers of a position belong to its Zobrist key. A search meets such positions more than those of
+    games: most of the moves that it tries are no good ones."""
+    item_N = torch.from_numpy(found.boards_N13[:, KEY_WORD].view(np.int64))
+    boards_M13, parent_M = random_children(found.boards_N13, rng.uniform(key, item_N, most).numpy())
+    after = found.take(parent_M)
+    return after._replace(
+        boards_N13=boards_M13,
+        cp_N=np.full(len(parent_M), NO_SCORE, np.int16),
+        result_N=np.full(len(parent_M), NO_RESULT, np.int8),
+    )
 
 
 def evenly(found: SourcedPositions, most: int) -> SourcedPositions:

@@ -1,11 +1,11 @@
 """A pool of single-thread engines on this machine, driven by one loop.
 
     positions ──► ready tasks ──► engine 1 ┐
-                                  engine 2 ├──► (index, score) in the order in which searches end
+                                  engine 2 ├──► (index, score) in the order in which they are known
                                   engine 3 ┘
 
 An engine that dies or hangs is replaced, and its position is tried once more. A position on which two engines fail is
-set aside.
+set aside. An engine that evaluates without search has several positions at a time; it fails on the first of them.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import select
 import time
 from collections import deque
 from collections.abc import Callable, Generator
-from typing import NamedTuple
+from itertools import islice
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,7 +25,7 @@ from ranks.data.prepared.say import say
 from ranks.errors import UserError
 from ranks.workloads.chess_value.labels.label import NO_SCORE
 from ranks.workloads.chess_value.labels.position_keys import fresh_fens
-from ranks.workloads.chess_value.labels.teacher_engine import PositionTask, TeacherEngine, start_teacher
+from ranks.workloads.chess_value.labels.teacher_engine import PositionScore, PositionTask, TeacherEngine, start_teacher
 
 TICK_S = 0.25
 """Between two looks at all engines, whether they write or not."""
@@ -35,26 +35,20 @@ MOST_SET_ASIDE = 10
 """Positions in a row without a score; then the engine is at fault and not the positions."""
 
 
-class PositionScore(NamedTuple):
-    """The score of a position in the units of `units`; NO_SCORE where two engines failed."""
-
-    number: int
-    cp: int
-
-
 class EnginePool:
     """Engines that score positions. The thread that makes it uses it, and outlives it."""
 
     def __init__(
         self,
         command: list[str],
-        limits: Limits,
+        limits: Limits | None,
         engines: int,
         timeouts: Timeouts = DEFAULT_TIMEOUTS,
         report: Callable[[str], None] = say,
     ) -> None:
         """Start one engine; the others start when there is work for them. Raises UserError.
 
+        limits: of a search; None for static evaluations.
         report: gets one line for each engine that is replaced and each position that is set aside."""
         self._command, self._limits, self._timeouts, self._report = command, limits, timeouts, report
         self._most = engines
@@ -66,25 +60,25 @@ class EnginePool:
         """The engine's name and version: what labels are cached by."""
 
     def scores(self, boards_N13: NDArray[np.uint64]) -> Generator[PositionScore]:
-        """Score positions, in the order in which the searches end. Raises UserError where engines fail all the time.
+        """Score positions, in the order in which scores are known. Raises UserError where engines fail all the time.
 
         A caller that stops early closes the generator; engines that still search are then ended."""
         tasks, looked_s = _Tasks(boards_N13), time.monotonic()
         try:
             while True:
                 yield from self._feed(tasks)
-                if all(engine.task is None for engine in self._engines):
+                if not any(engine.tasks for engine in self._engines):
                     return
                 ready = [self._by_output[output] for output, _ in self._poll.poll(1000 * TICK_S)]
                 found = [score for engine in ready for score in self._receive(engine, tasks, ready=True)]
                 if time.monotonic() - looked_s > TICK_S:  # at engines that are silent, or write errors only
-                    searching = [engine for engine in self._engines if engine.task is not None]
+                    searching = [engine for engine in self._engines if engine.tasks]
                     found += [score for engine in searching for score in self._receive(engine, tasks, ready=False)]
                     looked_s = time.monotonic()
-                tasks.prepare(2 * self._most)
+                tasks.prepare(2 * sum(engine.most_tasks for engine in self._engines))
                 yield from found
         finally:
-            for engine in [engine for engine in self._engines if engine.task is not None]:
+            for engine in [engine for engine in self._engines if engine.tasks]:
                 self._remove(engine)
 
     def close(self) -> None:
@@ -93,50 +87,49 @@ class EnginePool:
             self._remove(engine)
 
     def _feed(self, tasks: _Tasks) -> list[PositionScore]:
-        """Give each idle engine a position. Returns positions on which two engines failed."""
+        """Give each idle engine positions. Returns positions on which two engines failed."""
         failed: list[PositionScore] = []
-        while any(engine.task is None for engine in self._engines) or len(self._engines) < self._most:
-            task = tasks.next()
-            if task is None:
+        while any(not engine.tasks for engine in self._engines) or len(self._engines) < self._most:
+            if not tasks:
                 break
-            idle = next((engine for engine in self._engines if engine.task is None), None)
-            failed += self._give(idle or self._start(), task, tasks)
+            idle = next((engine for engine in self._engines if not engine.tasks), None)
+            failed += self._give(idle or self._start(), tasks)
         return failed
 
-    def _give(self, engine: TeacherEngine, task: PositionTask, tasks: _Tasks) -> list[PositionScore]:
+    def _give(self, engine: TeacherEngine, tasks: _Tasks) -> list[PositionScore]:
+        """Fill up an engine's positions. Returns those on which two engines failed."""
+        given = tasks.next(engine.most_tasks - len(engine.tasks))
         try:
-            engine.give(task)
+            if given:
+                engine.give(given)
         except Forfeit as fault:
             return self._failed(engine, fault, tasks)
         return []
 
     def _receive(self, engine: TeacherEngine, tasks: _Tasks, *, ready: bool) -> list[PositionScore]:
-        """The score of an engine's position, if it is known or never will be. The engine gets its next position."""
-        task = engine.task
-        if task is None:  # it writes although it is idle, or it has ended
+        """Scores of an engine's positions that are known or never will be. The engine gets its next positions."""
+        if not engine.tasks:  # it writes although it is idle, or it has ended
             engine.client.process.read_output()
             if engine.client.process.ended:
                 self._remove(engine)
             return []
         try:
-            score = engine.receive(ready=ready)
+            scores = engine.receive(ready=ready)
         except Forfeit as fault:
             return self._failed(engine, fault, tasks)
-        if score is None:
+        if not scores:
             return []
         self._set_aside_in_a_row = 0
-        following = tasks.next()
-        failed = self._give(engine, following, tasks) if following is not None else []
-        return [PositionScore(task.number, score), *failed]
+        return [*scores, *self._give(engine, tasks)]
 
     def _failed(self, engine: TeacherEngine, fault: Forfeit, tasks: _Tasks) -> list[PositionScore]:
-        """End an engine; `_feed` starts another. Its position is tried again, or set aside."""
-        task = engine.task
-        assert task is not None
+        """End an engine; `_feed` starts another. Its position is tried again, or set aside. Those after it wait."""
+        task = engine.tasks[0]
+        tasks.put_back(list(islice(engine.tasks, 1, None)))
         self._remove(engine)
         if not task.fault:
             self._report(f"the engine {fault}: it is replaced, and the position is tried again: {task.fen}")
-            tasks.again(task._replace(fault=str(fault)))
+            tasks.put_back([task._replace(fault=str(fault))])
             return []
         self._report(f"no label, two engines failed on the position {task.fen}: {task.fault}; then it {fault}")
         self._set_aside_in_a_row += 1
@@ -156,10 +149,10 @@ class EnginePool:
         self._engines.remove(engine)
         self._poll.unregister(engine.client.process.output)
         del self._by_output[engine.client.process.output]
-        if engine.task is None:
-            engine.client.close()
-        else:
+        if engine.tasks:
             engine.client.kill()
+        else:
+            engine.client.close()
 
 
 class _Tasks:
@@ -170,19 +163,21 @@ class _Tasks:
         self._formatted = 0
         self._ready: deque[PositionTask] = deque()
 
-    def next(self) -> PositionTask | None:
-        """The next position, or None."""
-        if not self._ready:
-            self.prepare(1)
-        return self._ready.popleft() if self._ready else None
+    def __bool__(self) -> bool:
+        return bool(self._ready) or self._formatted < len(self._boards_N13)
+
+    def next(self, most: int) -> list[PositionTask]:
+        """The next positions, at most so many."""
+        self.prepare(most)
+        return [self._ready.popleft() for _ in range(min(most, len(self._ready)))]
 
     def prepare(self, count: int) -> None:
         """Have so many positions ready."""
-        if len(self._ready) < count and self._formatted < len(self._boards_N13):
+        while len(self._ready) < count and self._formatted < len(self._boards_N13):
             block_N13 = self._boards_N13[self._formatted : self._formatted + FORMATTED]
             self._ready.extend(PositionTask(self._formatted + at, fen) for at, fen in enumerate(fresh_fens(block_N13)))
             self._formatted += len(block_N13)
 
-    def again(self, task: PositionTask) -> None:
-        """Put a position back."""
-        self._ready.append(task)
+    def put_back(self, tasks: list[PositionTask]) -> None:
+        """Positions that an engine had and did not score."""
+        self._ready.extend(tasks)

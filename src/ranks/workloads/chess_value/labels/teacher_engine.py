@@ -1,8 +1,17 @@
-"""The engine that gives scores: found, started with one thread and the smallest table, asked for one position."""
+"""The engine that gives scores: found, started with one thread and the smallest table, asked for positions.
+
+A score is that of a search, or the static evaluation of Stockfish: the last line that its command `eval` writes,
+
+    Final evaluation       +0.48 (white side) [with scaled NNUE, optimism, ...]
+
+which needs no search and no cleared table, so it is seven times as fast as the smallest search.
+"""
 
 from __future__ import annotations
 
 import time
+from collections import deque
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from ranks.chess.players.player import Forfeit, Limits
@@ -13,19 +22,26 @@ from ranks.chess.uci.lines import parse_info
 from ranks.chess.uci.player import find_command
 from ranks.chess.uci.timeouts import SearchDeadline, Timeouts
 from ranks.errors import UserError
-from ranks.workloads.chess_value.config import LIMIT
+from ranks.workloads.chess_value.config import LIMIT, STATIC
+from ranks.workloads.chess_value.labels.label import NO_SCORE
 from ranks.workloads.chess_value.labels.units import clipped_cp
 
 LINES_KEPT = 300
 """Of a search: the last of them holds its score."""
+STATIC_AHEAD = 32
+"""Positions that an engine has at a time for static evaluations. A search is given one."""
+FINAL = b"Final evaluation"
 WITHOUT = "or train with --labels search or --labels outcome"
 
 
-def limits_of(text: str) -> Limits:
-    """nodes:1000 or depth:8. Raises UserError."""
+def limits_of(text: str) -> Limits | None:
+    """nodes:1000 or depth:8; None for static. Raises UserError."""
+    if text == STATIC:
+        return None
     match = LIMIT.fullmatch(text)
     if match is None:
-        raise UserError(f"the limit '{text}'", "it is nodes:N or depth:D", "write nodes:1000 or depth:8, for example")
+        found = "it is nodes:N, depth:D or static"
+        raise UserError(f"the limit '{text}'", found, "write nodes:1000 or depth:8, for example")
     number = int(match[2])
     return Limits(nodes=number) if match[1] == "nodes" else Limits(depth=number)
 
@@ -47,26 +63,37 @@ class PositionTask(NamedTuple):
     """How the engine failed that tried it before."""
 
 
+class PositionScore(NamedTuple):
+    """The score of a position in the units of `units`; NO_SCORE where two engines failed."""
+
+    number: int
+    cp: int
+
+
 class TeacherEngine:
     """A running engine. It dies with the thread that starts it.
 
     Each position is searched after `ucinewgame`, with one thread and the smallest table, so a score does not depend on
     what the engine has seen before."""
 
-    def __init__(self, command: list[str], limits: Limits, timeouts: Timeouts) -> None:
-        """Start it. Raises Forfeit."""
-        self._limits, self._timeouts = limits, timeouts
-        self._go = go_command(limits, white_to_move=True)
+    def __init__(self, command: list[str], limits: Limits | None, timeouts: Timeouts) -> None:
+        """Start it. `limits`: of a search; None for static evaluations. Raises Forfeit."""
+        self._limits, self._timeouts = limits or Limits(), timeouts
+        self._is_static = limits is None
+        self._go = "eval" if limits is None else go_command(limits, white_to_move=True)
         self.client = UciClient(command, timeouts, dies_with_us=True)
         for name in ("Threads", "Hash"):
             option = self.client.options.get(name.lower())
             if option is not None:
                 self.client.set_option(option.name, str(option.least if option.least is not None else 1))
         self.client.ready()
-        self.task: PositionTask | None = None
-        """What it searches."""
+        self.most_tasks = STATIC_AHEAD if self._is_static else 1
+        self.tasks: deque[PositionTask] = deque()
+        """What it works on, the first one now."""
         self._lines: list[bytes] = []
-        self._deadline = SearchDeadline(timeouts, limits, 0.0)
+        self._deadline = SearchDeadline(timeouts, self._limits, 0.0)
+        if self._is_static:
+            self._check_static()
 
     @property
     def identity(self) -> str:
@@ -74,17 +101,20 @@ class TeacherEngine:
         net = self.client.options.get("evalfile")
         return ", ".join([self.client.name, *([net.default] if net is not None and net.default else [])])
 
-    def give(self, task: PositionTask) -> None:
-        """Let it search a position. Raises Forfeit."""
-        self.task, self._lines = task, []
-        self._deadline = SearchDeadline(self._timeouts, self._limits, time.monotonic())
+    def give(self, tasks: Sequence[PositionTask]) -> None:
+        """Let it score positions after those that it has. Raises Forfeit."""
+        if not self.tasks:
+            self._lines = []
+            self._deadline = SearchDeadline(self._timeouts, self._limits, time.monotonic())
+        self.tasks.extend(tasks)
+        clear = "" if self._is_static else "ucinewgame\nisready\n"
         try:
-            self.client.process.send(f"ucinewgame\nisready\nposition fen {task.fen}\n{self._go}\n")
+            self.client.process.send("".join(f"{clear}position fen {task.fen}\n{self._go}\n" for task in tasks))
         except OSError as error:
             raise self.client.gone() from error
 
-    def receive(self, *, ready: bool) -> int | None:
-        """The score of its task in our units once it is known. Does not wait. Raises Forfeit.
+    def receive(self, *, ready: bool) -> list[PositionScore]:
+        """The scores that are known now, in our units; their tasks are done. Does not wait. Raises Forfeit.
 
         ready: its standard output can be read; else all that it writes is looked at."""
         now_s = time.monotonic()
@@ -96,13 +126,37 @@ class TeacherEngine:
             lines = self.client.process.take_lines()
         except OutputEnded:
             raise self.client.gone() from None
+        scores = self._static_scores(lines) if self._is_static else self._search_scores(lines)
+        if scores:
+            self._deadline = SearchDeadline(self._timeouts, self._limits, now_s)
+        elif self._deadline.expired(now_s):
+            raise self.client.forfeit(f"gave no score within its time ({self._go})")
+        return scores
+
+    def _search_scores(self, lines: list[bytes]) -> list[PositionScore]:
+        """The score of its only task, if the search has ended."""
         for at, line in enumerate(lines):
             if line.startswith(b"bestmove"):
-                return self._score(lines[:at])
+                score = self._score(lines[:at])
+                return [PositionScore(self.tasks.popleft().number, score)]
         self._lines = [*self._lines, *lines][-LINES_KEPT:]
-        if self._deadline.expired(now_s):
-            raise self.client.forfeit(f"gave no score within its time ({self._go})")
-        return None
+        return []
+
+    def _static_scores(self, lines: list[bytes]) -> list[PositionScore]:
+        """The static evaluations that have come, for the side to move."""
+        scores: list[PositionScore] = []
+        for line in lines:
+            if line.startswith(FINAL) and self.tasks:
+                task = self.tasks.popleft()
+                scores.append(PositionScore(task.number, static_cp(line, task.fen)))
+        return scores
+
+    def _check_static(self) -> None:
+        """Evaluate the start position. Raises Forfeit where the engine cannot."""
+        self.client.process.send("position startpos\neval\n")
+        self.client.ready()
+        if not any(line.startswith(FINAL.decode()) for line in self.client.process.last_lines):
+            raise self.client.forfeit("has no command `eval` as Stockfish has, which writes 'Final evaluation'")
 
     def _score(self, lines: list[bytes]) -> int:
         """The last exact score of the best line, among those before `bestmove`."""
@@ -110,12 +164,20 @@ class TeacherEngine:
             if b" score " in line and line.startswith(b"info "):
                 info = parse_info(line[5:].partition(b" pv ")[0].decode(errors="replace"), None)
                 if info is not None and info.multipv == 1:
-                    self.task = None
                     return clipped_cp(info.score_cp, info.mate_in)
         raise self.client.forfeit("gave no score")
 
 
-def start_teacher(command: list[str], limits: Limits, timeouts: Timeouts) -> TeacherEngine:
+def static_cp(line: bytes, fen: str) -> int:
+    """The score for the side to move in the line that ends a static evaluation; NO_SCORE for a position in check."""
+    word = line.removeprefix(FINAL).lstrip(b": ").split()[0]
+    if word == b"none":
+        return NO_SCORE
+    white_cp = round(100 * float(word))
+    return clipped_cp(-white_cp if " b " in fen else white_cp, None)
+
+
+def start_teacher(command: list[str], limits: Limits | None, timeouts: Timeouts) -> TeacherEngine:
     """Start an engine. Raises UserError where the program is none."""
     try:
         return start_again_if_killed(lambda: TeacherEngine(command, limits, timeouts))

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ranks.workloads.chess_value.config import Config, ValueNetConfig
+from ranks.workloads.chess_value.config import STATIC, Config, ValueNetConfig
 from ranks.workloads.chess_value.net.planes import CNN_PLANES, RESNET_PLANES
 
 LABEL_START_NODES = 1000
 """What it costs Stockfish to forget everything before a position, in nodes of our engine: 1.4 ms."""
+STATIC_NODES = 200
+"""A static evaluation of Stockfish: 0.2 ms, most of it the table that its command `eval` writes."""
 LABEL_NODES_AT_DEPTH_0, GROWTH = 10, 2
 """Stockfish 15.1 needs about 10 x 2^depth nodes for a position: 2,700 at depth 8, 10,400 at depth 10."""
 PASS_NODES, MULTIPLICATIONS_OF_A_NODE = 800, 10_000
@@ -51,6 +53,8 @@ def nodes_of_labels(cfg: Config, positions: int, *, by_net: bool) -> int:
     limit = cfg.label
     searched = LABEL_NODES_AT_DEPTH_0 * GROWTH ** min(limit.depth, 40) if limit.depth is not None else limit.nodes or 0
     if cfg.labels == "stockfish":
+        if limit.limit == STATIC:
+            return positions * STATIC_NODES
         return positions * (LABEL_START_NODES + searched)
     return positions * searched * (cost_of_node(cfg.net) if by_net else 1)
 

@@ -63,8 +63,8 @@ class SourcedPositions(NamedTuple):
         """N."""
         return len(self.boards_N13)
 
-    def take(self, index_M: NDArray[Any]) -> SourcedPositions:
-        """Some of the positions: int[M] indices or bool[N]."""
+    def take(self, index_M: NDArray[Any] | slice) -> SourcedPositions:
+        """Some of the positions: int[M] indices, bool[N], or a slice."""
         boards_M13, cp_M, result_M = self.boards_N13[index_M], self.cp_N[index_M], self.result_N[index_M]
         return SourcedPositions(boards_M13, cp_M, result_M, self.source_N[index_M], self.validates_N[index_M])
 
