@@ -57,8 +57,8 @@ def test_the_last_cycle_passes_over_the_whole_window_and_more_cycles_lose_no_upd
 def test_the_schedule_ends_with_the_updates_of_full_cycles() -> None:
     cfg = PRESETS["cpu"]()
     trained = cfg.iterations * cfg.max_positions * 0.95
-    assert cfg.full_updates == int((4 + 8) * trained / 2048)
-    assert replace(cfg, window=200_000).full_updates == int((4 * trained + 8 * 200_000) / 2048)
+    assert cfg.full_updates == int((2 + 4) * trained / 2048)
+    assert replace(cfg, window=200_000).full_updates == int((2 * trained + 4 * 200_000) / 2048)
     assert Config().full_updates > 1000
     with pytest.raises(UserError, match="--final-passes -1"):
         replace(cfg, final_passes=-1.0)

@@ -289,20 +289,22 @@ def conservative() -> Config:
 
 
 def cpu() -> Config:
-    """Two hours on 2 CPU cores with Stockfish as the teacher: many cheap labels and a small net."""
+    """Two hours on 2 CPU cores with Stockfish as the teacher: many labels without search, and a small net."""
     return Config(
-        iterations=14,
-        max_positions=200_000,
-        games=4500,
+        iterations=26,
+        max_positions=850_000,
+        games=4000,
         stockfish_games=0,
         global_batch=2048,
-        reuse=4.0,
-        final_passes=8.0,
+        reuse=2.0,
+        final_passes=4.0,
+        window=25_000_000,
         parts=2,
         result_mix=0.0,
         net=ValueNetConfig(width=64, king_scale=0.0),
-        play=PlayConfig(nodes=200, random_share=0.05),
-        label=LabelConfig(limit="depth:4"),
+        play=PlayConfig(nodes=200, random_share=0.05, children=12),
+        label=LabelConfig(limit="static"),
+        rating=RatingConfig(share=0.08),
         optim=OptimConfig(lr=5e-3, weight_decay=1e-4, schedule="cosine"),
     )
 
