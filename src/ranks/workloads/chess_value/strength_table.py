@@ -34,7 +34,7 @@ from ranks.workloads.chess_value.players.saved_net import SHIPPED, from_files
 ASKED = "the table of chess-value"
 PAIRS, QUICK_PAIRS = 200, 15
 NODES = 2000
-EQUAL_S = 0.002
+EQUAL_S = 0.01
 """CPU seconds of a move in the matches at equal time."""
 SPEED_NODES, SPEED_OPENINGS = 50_000, 8
 OPENING_SEED, MAX_PLIES = 23, 400

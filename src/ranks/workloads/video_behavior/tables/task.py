@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 from torch import nn
 
+from ranks.data.prepared.say import say
 from ranks.engine.config import RunConfig
 from ranks.engine.distributed.process_env import available_cores
 from ranks.engine.distributed.world import World
@@ -52,6 +53,7 @@ def trained(cfg: Config, data: LabelledFrames, folder: Path, name: str, seed: in
     finished one is kept, with any number."""
     run = folder / name
     if not (run / "export" / "model.safetensors").exists():
+        say(f"train {name}, {cfg.iterations:,} updates; ranks watch {run} shows its progress")
         world = table_world(folder, name, seed)
         try:
             train(cfg, world, data)
