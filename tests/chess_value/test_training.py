@@ -257,7 +257,7 @@ def test_presets_are_those_of_the_issue() -> None:
         (lambda: NetConfig(dropout=1.0), "below 1"),
         (lambda: PlayConfig(rungs=()), "1 or more"),
         (lambda: PlayConfig(random_share=1.0), "below 1"),
-        (lambda: LabelConfig(limit="time:5"), "nodes:N or depth:D"),
+        (lambda: LabelConfig(limit="time:5"), "nodes:N, depth:D or static"),
         (lambda: LabelConfig(engines=0), "needs an engine"),
         (lambda: RatingConfig(elo0=50), "below elo1"),
         (lambda: RatingConfig(share=0.0), "above 0"),

@@ -31,7 +31,7 @@ def cache(
         file: The file that export writes and import reads.
         cache: The folder of the label cache; by default in your cache folder.
         engine: Export the labels of engines whose name begins so.
-        limit: Export the labels of this limit: nodes:N or depth:D.
+        limit: Export the labels of this limit: nodes:N, depth:D or static.
         cache_mib: The most that the labels of one engine and limit may take; the oldest are dropped.
     """
     from ranks.workloads.chess_value.labels.cache_export import caches_in, export_labels, import_labels

@@ -39,7 +39,7 @@ class TeacherSettings:
 
     command: str = "stockfish"
     limit: str = "nodes:1000"
-    """nodes:N or depth:D."""
+    """nodes:N, depth:D or static."""
     engines: int = 1
     cache: Path | None = None
     """By default in the user's cache folder."""
