@@ -149,7 +149,7 @@ def test_labels_cost_what_is_searched_cached_or_not() -> None:
     def cost(limit: str, **settings: Any) -> int:
         return nodes_of_labels(replace(Config(), label=LabelConfig(limit=limit), **settings), 10, by_net=True)
 
-    assert [cost(limit) for limit in ("nodes:1000", "depth:4")] == [20_000, 11_600]
+    assert [cost(limit) for limit in ("nodes:1000", "depth:4", "static")] == [20_000, 11_600, 2_000]
     assert cost("nodes:1000", labels="outcome") == 0
     assert [cost(limit, labels="search") for limit in ("nodes:1000", "depth:4")] == [10_000, 1_600]
     cnn = replace(Config(), labels="search", net=ValueNetConfig("cnn"))

@@ -15,6 +15,7 @@ from ranks.workloads.chess_value.source_config import SourceConfig
 
 LabelKind = Literal["stockfish", "outcome", "search"]
 MOST_CHILDREN = 218
+"""The most legal moves of a position that a game can reach."""
 MOST_SIMULATIONS = 100_000
 """Of a move of a cnn or a resnet, as in `ranks.chess.players.tree_search`, whose import takes long."""
 LIMIT = re.compile(r"(nodes|depth):([1-9][0-9]{0,8})")
@@ -71,7 +72,8 @@ class PlayConfig:
     max_plies: int = 240
     """A longer game is cut; its result is unknown."""
     children: int = 0
-    """For each position of a game, so many others: those after different random moves. Their results are unknown."""
+    """For each position that a game gives, so many others: those after different random moves. Their results are
+    unknown."""
     rungs: tuple[int, ...] = (100, 500, 2000)
     """Nodes of each move of the Stockfish opponents; the games take them in turn."""
 
