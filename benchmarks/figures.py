@@ -1,4 +1,4 @@
-"""Write the generated tables of README and docs from the result files: `python benchmarks/figures.py`.
+"""Write the generated tables of README and docs from the result files: `python -m benchmarks.figures`.
 
 Each row names the command, the date and the hardware. A figure without a result file has no row.
 """
@@ -8,19 +8,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from measure import RESULTS, ROOT
-from pages import renting
-from pages.chess import chess
-from pages.chess_value import chess_value
-from pages.coloring import coloring
-from pages.hardware import before_renting, forecast_and_fact, in_short, while_running
-from pages.hardware import rows as hardware_rows
-from pages.loading import loading
-from pages.on_policy import on_policy
-from pages.results import headlines, newest, results
-from pages.selfplay import self_play, spiking
-from pages.trading import trading
-from pages.video import video
+from benchmarks.measure import RESULTS, ROOT
+from benchmarks.pages import renting
+from benchmarks.pages.chess import chess
+from benchmarks.pages.chess_value import chess_value
+from benchmarks.pages.coloring import coloring
+from benchmarks.pages.hardware import before_renting, forecast_and_fact, in_short, while_running
+from benchmarks.pages.hardware import rows as hardware_rows
+from benchmarks.pages.loading import loading
+from benchmarks.pages.on_policy import on_policy
+from benchmarks.pages.results import headlines, newest, results
+from benchmarks.pages.selfplay import self_play, spiking
+from benchmarks.pages.trading import trading
+from benchmarks.pages.video import video
 
 
 def all_results(proofs: Path, benchmarks: Path) -> Iterator[str]:
@@ -37,7 +37,7 @@ def readme(proofs: Path, benchmarks: Path) -> Iterator[str]:
 
 
 PROOFS = ROOT / "results"
-BEGIN, END = "<!-- figures: python benchmarks/figures.py -->", "<!-- end of figures -->"
+BEGIN, END = "<!-- figures: python -m benchmarks.figures -->", "<!-- end of figures -->"
 PAGES: dict[Path, Callable[[Path, Path], Iterator[str]]] = {
     ROOT / "README.md": readme,
     ROOT / "docs" / "results.md": all_results,

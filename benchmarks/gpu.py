@@ -44,8 +44,10 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from gpu_parts.plan import plan
-from measure import RESULTS, environment, write_result
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # for `python benchmarks/gpu.py`
+
+from benchmarks.gpu_parts.plan import plan
+from benchmarks.measure import RESULTS, environment, write_result
 
 BUDGET_S = 460.0
 """Parts that would start later are left out; --budget changes it."""
@@ -145,7 +147,7 @@ def earlier_parts(files: Sequence[Path], names: Container[str]) -> dict[str, Any
 
 def origin_or_error(command: str) -> dict[str, Any]:
     """`measure.origin`, found in a separate process: a GPU that a part has broken must not hide the other parts."""
-    found = Part("measure:origin").run({}, DEVICE_S)
+    found = Part("benchmarks.measure:origin").run({}, DEVICE_S)
     if "found" not in found:
         return {"error": found["error"]}
     return {**found["found"], "command": command}

@@ -75,10 +75,10 @@ def undisturbed_difference(values: Sequence[float], base: Sequence[float], unit_
 
 
 def environment(**more: str) -> dict[str, str]:
-    """This process's variables, with our source first on the path, loopback only, and without a place among ranks."""
+    """This process's variables: our source and this repository on the path, only loopback, no place among ranks."""
     places = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
     kept = {k: v for k, v in os.environ.items() if k not in places and not k.startswith(("RANKS_", "TORCHELASTIC_"))}
-    path = os.pathsep.join(filter(None, [SOURCE, os.environ.get("PYTHONPATH", "")]))
+    path = os.pathsep.join(filter(None, [SOURCE, str(ROOT), os.environ.get("PYTHONPATH", "")]))
     loopback = "lo0" if sys.platform == "darwin" else "lo"
     return {**kept, "PYTHONPATH": path, "GLOO_SOCKET_IFNAME": loopback, "NCCL_SOCKET_IFNAME": loopback, **more}
 
@@ -119,12 +119,18 @@ def origin() -> dict[str, Any]:
     device = torch.device("cuda:0" if torch.cuda.is_available() else "cpu")
     return {
         "date": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
-        "command": " ".join(["python", f"benchmarks/{Path(sys.argv[0]).name}", *arguments()]),
+        "command": " ".join(["python", "-m", program(), *arguments()]),
         "commit": provenance.git_commit(),
         "versions": provenance.versions(),
         "hardware": provenance.hardware(device),
         "load_average": list(os.getloadavg()),
     }
+
+
+def program() -> str:
+    """The module that `python -m` runs: `benchmarks.engine.overhead`."""
+    path = Path(sys.argv[0]).resolve()
+    return ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__main__")
 
 
 def arguments() -> list[str]:

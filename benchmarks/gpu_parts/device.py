@@ -11,13 +11,13 @@ from functools import partial
 from typing import Any
 
 import torch
-from measure import THREADS
 from torch import Tensor, nn
 from torch.autograd import DeviceType
 from torch.profiler import ProfilerActivity, profile
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from gpu_parts.updates import Updates, wait
+from benchmarks.gpu_parts.updates import Updates, wait
+from benchmarks.measure import THREADS
 from ranks import Learner, RunConfig, World
 from ranks.engine.distributed.precision import autocast
 from ranks.rl import ppo

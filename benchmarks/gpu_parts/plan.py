@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from measure import ROOT
+from benchmarks.measure import ROOT
 
 TOYS = {name: str(ROOT / "tests" / "toys" / f"{name}.py") for name in ("images", "cartpole", "tictactoe")}
 WORKLOADS = {"graph-coloring": "graph-coloring", "stock-trading": "stock-trading", **TOYS}
@@ -32,7 +32,7 @@ def plan(device: str, command_line: bool, full: bool) -> list[tuple[str, str, di
     parts: list[tuple[str, str, dict[str, Any]]] = []
 
     def add(name: str, function: str, **arguments: Any) -> None:
-        parts.append((name, f"gpu_parts.{function}", {"device": device, **arguments}))
+        parts.append((name, f"benchmarks.gpu_parts.{function}", {"device": device, **arguments}))
 
     updates = "updates:coloring_updates"
     fastest = "bf16" if gpu else "fp32"

@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from measure import THREADS, environment
 
-from gpu_parts.updates import coloring_config
+from benchmarks.gpu_parts.updates import coloring_config
+from benchmarks.measure import THREADS, environment
 from ranks import RunConfig, World
 from ranks.engine.files.jsonl import read_rows
 from ranks.workloads import load

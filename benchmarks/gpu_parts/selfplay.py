@@ -12,11 +12,11 @@ from dataclasses import replace
 from typing import Any, ClassVar
 
 import torch
-from measure import THREADS
 from torch import Tensor, nn
 
-from gpu_parts.device import union_us
-from gpu_parts.updates import wait
+from benchmarks.gpu_parts.device import union_us
+from benchmarks.gpu_parts.updates import wait
+from benchmarks.measure import THREADS
 from ranks import RunConfig, World
 from ranks.chess.core.rules import CHESS
 from ranks.engine.update.evaluate import eval_mode

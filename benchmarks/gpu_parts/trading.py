@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from measure import THREADS
 
-from gpu_parts.updates import wait
+from benchmarks.gpu_parts.updates import wait
+from benchmarks.measure import THREADS
 from ranks import RunConfig, World
 from ranks.engine.files.jsonl import read_rows
 from ranks.workloads.stock_trading.config import Config, demo

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from measure import THREADS
 
+from benchmarks.measure import THREADS
 from ranks import Learner, RunConfig, StepBatch, World, stream
 from ranks.engine.runs.metrics_rows import peak_memory_bytes
 from ranks.workloads import load

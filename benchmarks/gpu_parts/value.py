@@ -22,10 +22,10 @@ from typing import Any
 
 import numpy as np
 import torch
-from measure import THREADS
 
-from gpu_parts.runs import end_of, ranks_train
-from gpu_parts.updates import wait
+from benchmarks.gpu_parts.runs import end_of, ranks_train
+from benchmarks.gpu_parts.updates import wait
+from benchmarks.measure import THREADS
 from ranks import Learner, RunConfig, StepBatch, World
 from ranks.chess.board import Board
 from ranks.engine.files.jsonl import read_rows

@@ -17,14 +17,14 @@ from typing import Any
 
 import numpy as np
 import torch
-from measure import THREADS
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 from torch.utils.flop_counter import FlopCounterMode
 
-from gpu_parts.device import work as kernel_times
-from gpu_parts.updates import wait
+from benchmarks.gpu_parts.device import work as kernel_times
+from benchmarks.gpu_parts.updates import wait
+from benchmarks.measure import THREADS
 from ranks import Learner, Loss, RunConfig, World
 from ranks.engine.runs.metrics_rows import peak_memory_bytes
 from ranks.workloads.video_behavior.clips.cut import ClipCutter, ReadClips

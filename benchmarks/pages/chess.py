@@ -103,7 +103,7 @@ def engine(found: dict[str, Any]) -> Iterator[str]:
     """Speed, depth, tactics, threads and games of the engine: the parts that were measured."""
     for name, lines in ENGINE_PARTS.items():
         if name not in found:
-            yield f"**The engine: {name}.** Not measured: `python benchmarks/chess_engine.py --only {name}`."
+            yield f"**The engine: {name}.** Not measured: `python -m benchmarks.chess.engine --only {name}`."
             yield ""
             continue
         load = found[name]["origin"]["load_average"][0]
@@ -170,7 +170,7 @@ ENGINE_PARTS = {
     "threads": engine_threads,
     "games": engine_games,
 }
-"""The parts of `benchmarks/chess_engine.py`."""
+"""The parts of `benchmarks/chess/engine.py`."""
 
 
 def ladder(found: dict[str, Any]) -> Iterator[str]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from pages.results import machine, newest, origin
+from benchmarks.pages.results import machine, newest, origin
 
 TABLE, STRENGTH, TRAINING = "table_chess-value", "chess_value_strength", "chess_value_training"
 
@@ -43,9 +43,9 @@ def table(result: dict[str, Any] | None) -> Iterator[str]:
 
 
 def strength(result: dict[str, Any] | None) -> Iterator[str]:
-    """`benchmarks/chess_value_strength.py`: every match that was played."""
+    """`benchmarks/chess_value/strength.py`: every match that was played."""
     if result is None:
-        yield "No result of `python benchmarks/chess_value_strength.py` is committed yet."
+        yield "No result of `python -m benchmarks.chess_value.strength` is committed yet."
         return
     yield "| Limit of the net | Against | Won, drawn, lost | Score | Elo difference (95 %) |"
     yield "|---|---|---|---|---|"

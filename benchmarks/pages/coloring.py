@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from pages.results import machine, read
+from benchmarks.pages.results import machine, read
 
 LISTED_FACTS = ("net + ", "left out", "instances: ", "same t")
 """The page lists the facts whose names begin with one of these."""
@@ -46,7 +46,7 @@ def ablation(folder: Path) -> Iterator[str]:
     """The share of hard 3-colourable graphs that each variant of the network solves."""
     files = sorted(folder.glob("coloring_ablation_*.json"))
     if not files:
-        yield "No ablation is committed yet: `python benchmarks/coloring_ablation.py`."
+        yield "No ablation is committed yet: `python -m benchmarks.graph_coloring.ablation`."
         return
     found = read(files[-1])
     columns = ("raw_50", "repaired_50", "raw_100", "repaired_100")

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from pages.results import Result, Row
+    from benchmarks.pages.results import Result, Row
 
 
 def measured_parts(benchmarks: dict[str, Result]) -> Iterator[tuple[str, dict[str, Any], Result]]:

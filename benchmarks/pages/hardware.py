@@ -7,7 +7,7 @@ import statistics
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from pages.results import Result, Row, command, machine, newest, section
+from benchmarks.pages.results import Result, Row, command, machine, newest, section
 
 
 def before_renting(_proofs: Path, benchmarks: Path) -> Iterator[str]:

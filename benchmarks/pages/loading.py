@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from pages.results import machine, newest
+from benchmarks.pages.results import machine, newest
 
-COMMAND = "python benchmarks/loading.py"
+COMMAND = "python -m benchmarks.engine.loading"
 
 
 def loading(_proofs: Path, benchmarks: Path) -> Iterator[str]:

@@ -7,10 +7,10 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from pages.results import machine, newest
+from benchmarks.pages.results import machine, newest
 
 KIND = "gymnasium_curves"
-COMMAND = "python benchmarks/gymnasium_curves.py --peer PYTHON"
+COMMAND = "python -m benchmarks.on_policy.gymnasium_curves --peer PYTHON"
 
 
 def on_policy(_proofs: Path, benchmarks: Path) -> Iterator[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from pages.results import Result, Row, read, section
+from benchmarks.pages.results import Result, Row, read, section
 
 
 def rented(_proofs: Path, benchmarks: Path) -> Iterator[str]:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from pages.gpu import same_bits, workloads
+from benchmarks.pages.gpu import same_bits, workloads
 
 Result = dict[str, Any]
 Row = tuple[str, str, Result]

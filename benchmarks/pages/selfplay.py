@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from pages.results import machine, newest
+from benchmarks.pages.results import machine, newest
 
 SPEED, STRENGTH, CONNECT_FOUR = "selfplay_cpu", "chess_spiking_strength", "connect_four"
 
@@ -22,7 +22,7 @@ def self_play(_proofs: Path, benchmarks: Path) -> Iterator[str]:
 def speed(result: dict[str, Any] | None) -> Iterator[str]:
     """Each side of each comparison, and the bars."""
     if result is None:
-        yield "No result of `python benchmarks/selfplay.py` is committed yet."
+        yield "No result of `python -m benchmarks.selfplay.against_peers` is committed yet."
         return
     yield "`tiny`, `6x64` and `constant` are the nets, `32` and `100` the simulations of a search. Rows of ranks"
     yield "against ranks compare one rank with two. `origin` is the net of chess-snn-rl without search, `default`"
@@ -51,7 +51,7 @@ def speed(result: dict[str, Any] | None) -> Iterator[str]:
 def connect_four(result: dict[str, Any] | None) -> Iterator[str]:
     """Shares of optimal moves, by seed."""
     if result is None:
-        yield "No result of `python benchmarks/connect_four.py` is committed yet."
+        yield "No result of `python -m benchmarks.selfplay.connect_four` is committed yet."
         return
     shares = "Optimal, policy alone (untrained) | Optimal, search (untrained)"
     yield f"| Connect Four, seed | Positions | {shares} | Games | Minutes: CPU of all ranks, clock |"
@@ -68,7 +68,7 @@ def spiking(_proofs: Path, benchmarks: Path) -> Iterator[str]:
     """Scores of trained nets, the control, the untrained net and exact material, all in the same search."""
     result = newest(benchmarks).get(STRENGTH)
     if result is None:
-        yield "No result of `python benchmarks/chess_spiking_strength.py` is committed yet."
+        yield "No result of `python -m benchmarks.chess_spiking.strength` is committed yet."
         return
     yield f"| Player | Against | Score of {result['games'] // 4} games (95 %) | Drawn, of these by repetition |"
     yield "|---|---|---|---|"

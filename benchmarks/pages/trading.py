@@ -12,7 +12,7 @@ from ranks.workloads.stock_trading.reports.walk_forward import ALL_FOLDS, INTERV
 
 MAKES = {
     "table_stock-trading": "ranks prove table stock-trading",
-    "trading_recurrent_ppo": "python benchmarks/trading_recurrent_ppo.py --peer PYTHON --finrl FOLDER",
+    "trading_recurrent_ppo": "python -m benchmarks.on_policy.trading --peer PYTHON --finrl FOLDER",
     "walk_forward": "ranks stock-trading walk-forward",
 }
 """Prefixes of result files, and the command that writes them."""

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from pages.results import machine, newest
+from benchmarks.pages.results import machine, newest
 
 TABLE = "table_video-behavior"
 

@@ -1,33 +1,21 @@
-"""benchmarks/chess_value_tables.py: the sums of tables by hand, and tables that are found again from their scores."""
+"""benchmarks/chess_value/tables.py: the sums of tables by hand, and tables that are found again from their scores."""
 
 from __future__ import annotations
-
-import importlib
-import sys
-from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
+from benchmarks.chess_value import tables
 from ranks.chess.board import Board
 from ranks.chess.engine.tables import KIND_PHASE, MAX_PHASE, default_values
 from ranks.chess.fen import PIECES, parse_fen, piece_letters
-from tests.benchmarks.test_rat_set import BENCHMARKS
 
 FENS = (
     "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 0 1",
     "r3k2r/p1ppqpb1/bn2pnp1/3PN3/1p2P3/2N2Q1p/PPPBBPPP/R3K2R b KQkq - 0 1",
     "8/2p5/3p4/KP5r/1R3p1k/8/4P1P1/8 w - - 0 1",
 )
-
-
-@pytest.fixture
-def tables(monkeypatch: pytest.MonkeyPatch) -> Any:
-    monkeypatch.syspath_prepend(str(BENCHMARKS))
-    yield importlib.import_module("chess_value_tables")
-    for name in [name for name in sys.modules if name in ("chess_value_tables", "measure")]:
-        del sys.modules[name]
 
 
 def by_hand(fen: str) -> float:
@@ -44,14 +32,14 @@ def by_hand(fen: str) -> float:
     return score if fen.split()[1] == "w" else -score
 
 
-def test_scores_are_those_of_the_tables(tables: Any) -> None:
+def test_scores_are_those_of_the_tables() -> None:
     boards_N13 = np.concatenate([parse_fen(fen) for fen in FENS])
     found = tables.scores(torch.from_numpy(default_values()).float(), boards_N13)
     np.testing.assert_allclose(found.numpy(), [by_hand(fen) for fen in FENS], atol=1e-2)
     assert abs(by_hand(FENS[1])) > 20, "a position of equal sums shows no wrong sign"
 
 
-def test_tables_are_found_again_from_their_scores(tables: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tables_are_found_again_from_their_scores(monkeypatch: pytest.MonkeyPatch) -> None:
     generator, boards = np.random.default_rng(5), list[np.ndarray]()
     while len(boards) < 3000:
         board = Board()

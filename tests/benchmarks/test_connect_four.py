@@ -1,11 +1,8 @@
-"""benchmarks/connect_four.py: the committed positions, and how a net's moves are counted."""
+"""benchmarks/selfplay/connect_four.py: the committed positions, and how a net's moves are counted."""
 
 from __future__ import annotations
 
-import importlib
-import sys
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,34 +10,23 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from benchmarks.selfplay import connect_four
+from benchmarks.selfplay.connect_four_positions import after, legal_moves, outcome_or_count
 from ranks.selfplay import Encoding
 
-BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
-NAMES = ("connect_four", "connect_four_positions", "measure")
 
-
-@pytest.fixture
-def benchmark(monkeypatch: pytest.MonkeyPatch) -> Any:
-    monkeypatch.syspath_prepend(str(BENCHMARKS))
-    yield importlib.import_module("connect_four")
-    for name in NAMES:
-        del sys.modules[name]
-
-
-def test_the_committed_positions(benchmark: Any) -> None:
-    positions = benchmark.read()
+def test_the_committed_positions() -> None:
+    positions = connect_four.read()
     assert len(positions) == 799
     assert {len(position.moves) for position in positions} == set(range(8, 31))
-    assert len({benchmark.key_of(position.state_W) for position in positions}) == 799
+    assert len({connect_four.key_of(position.state_W) for position in positions}) == 799
     for position in positions:
         assert position.soonest <= position.best < set(position.legal)
         assert bool(position.soonest) == (len(position.moves) >= 16)
     assert sum(bool(position.soonest) and position.soonest < position.best for position in positions) > 100
 
 
-def test_an_obvious_search_finds_the_same_best_moves(benchmark: Any) -> None:
-    from connect_four_positions import after, legal_moves, outcome_or_count  # type: ignore[import-not-found]
-
+def test_an_obvious_search_finds_the_same_best_moves() -> None:
     @cache
     def value(state: tuple[int, int]) -> int:
         """The outcome for the side to move, and how soon: a sooner win is higher, a sooner loss lower."""
@@ -50,7 +36,7 @@ def test_an_obvious_search_finds_the_same_best_moves(benchmark: Any) -> None:
             return (-2 - code) * (100 - sum(word.bit_count() for word in state))
         return max(-value(tuple(after(state_W, move).tolist())) for move in legal_moves(state_W))
 
-    late = [position for position in benchmark.read() if len(position.moves) == 30][:5]
+    late = [position for position in connect_four.read() if len(position.moves) == 30][:5]
     for position in late:
         of = {move: -value(tuple(after(position.state_W, move).tolist())) for move in legal_moves(position.state_W)}
         assert set(of) == set(position.legal)
@@ -81,9 +67,9 @@ class KnownPolicy(nn.Module):
 
 
 @pytest.mark.parametrize(("logit", "share"), [(5.0, 1.0), (-5.0, 0.0), (0.0, None)])
-def test_the_share_of_best_moves(benchmark: Any, logit: float, share: float | None) -> None:
-    positions = benchmark.read()[:40]
-    found = benchmark.measure(KnownPolicy(positions, logit), Encoding(lambda p: bits(p.states_BW)), positions)
+def test_the_share_of_best_moves(logit: float, share: float | None) -> None:
+    positions = connect_four.read()[:40]
+    found = connect_four.measure(KnownPolicy(positions, logit), Encoding(lambda p: bits(p.states_BW)), positions)
     if share is None:  # equal priors count in part
         share = float(np.mean([len(position.best) / len(position.legal) for position in positions]))
     assert found["policy"] == pytest.approx(share, abs=1e-4)

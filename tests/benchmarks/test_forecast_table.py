@@ -2,24 +2,11 @@
 
 from __future__ import annotations
 
-import importlib
 import json
-import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import pytest
-
-BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
-
-
-@pytest.fixture
-def hardware(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    monkeypatch.syspath_prepend(str(BENCHMARKS))
-    yield importlib.import_module("pages.hardware")
-    for name in [name for name in sys.modules if name.split(".")[0] == "pages"]:
-        del sys.modules[name]
+from benchmarks.pages import hardware
 
 
 def run(num_ranks: int, fact_s: float, *, is_within: bool) -> dict[str, Any]:
@@ -48,7 +35,7 @@ RESULT: dict[str, Any] = {
     },
     "origin": {
         "date": "2026-11-25T12:00:00Z",
-        "command": "python benchmarks/forecast_fact.py",
+        "command": "python -m benchmarks.forecast.fact",
         "versions": {"torch": "2.13.0"},
         "hardware": {"cores": 2, "cpu": "EPYC"},
         "load_average": [0.2, 0.2, 0.2],
@@ -56,7 +43,7 @@ RESULT: dict[str, Any] = {
 }
 
 
-def test_a_row_for_each_number_of_ranks_with_the_median_of_its_runs(hardware: Any) -> None:
+def test_a_row_for_each_number_of_ranks_with_the_median_of_its_runs() -> None:
     lines = list(hardware.forecast_table(RESULT))
     assert "at most 0.4" in lines[-1]
     one, two = lines[4:6]
@@ -66,13 +53,13 @@ def test_a_row_for_each_number_of_ranks_with_the_median_of_its_runs(hardware: An
     assert two.endswith("| 0 and 1 of 1 |"), "a miss is shown"
 
 
-def test_a_workload_of_another_day_is_named(hardware: Any) -> None:
+def test_a_workload_of_another_day_is_named() -> None:
     old = RESULT["workloads"]["graph-coloring"] | {"date": "2026-11-20T12:00:00Z", "commit": "0123456789ab"}
     lines = list(hardware.forecast_table(RESULT | {"workloads": {"graph-coloring": old}}))
     assert lines[-1] == "graph-coloring was measured on 2026-11-20, at 01234567."
 
 
-def test_a_page_without_such_runs_has_no_table(hardware: Any, tmp_path: Path) -> None:
+def test_a_page_without_such_runs_has_no_table(tmp_path: Path) -> None:
     assert list(hardware.forecast_and_fact(tmp_path)) == []
     (tmp_path / "forecast_fact_2026-11-25.json").write_text(json.dumps(RESULT))
     assert any("| 2 |" in line for line in hardware.forecast_and_fact(tmp_path))

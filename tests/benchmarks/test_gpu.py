@@ -24,7 +24,7 @@ def broken(device): open(sys.argv[3], "w").write('{"steps'); os._exit(1)
 RUN_PARTS = """
 import json, sys
 sys.path[:0] = sys.argv[1:]
-import gpu
+from benchmarks import gpu
 names = ("hangs", "raises", "killed", "unequal", "broken", "good")
 parts = [(f"parts:{name}", {"device": "cpu"}) for name in names]
 found = dict(zip(names, gpu.carry_out(parts, lambda index: 60.0 if index else 3.0)))
@@ -44,7 +44,7 @@ def python(*arguments: str, **env: str) -> subprocess.CompletedProcess[str]:
 def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     folder = tmp_path_factory.mktemp("parts")
     (folder / "parts.py").write_text(PARTS, encoding="utf-8")
-    return json.loads(python("-c", RUN_PARTS, str(BENCHMARKS), str(folder), PYTHONPATH=str(folder)).stdout)
+    return json.loads(python("-c", RUN_PARTS, str(BENCHMARKS.parent), str(folder), PYTHONPATH=str(folder)).stdout)
 
 
 @pytest.mark.parametrize(

@@ -2,46 +2,31 @@
 
 from __future__ import annotations
 
-import importlib
 import json
-import sys
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 from torch import Tensor
 
+from benchmarks.gpu_parts import value
+from benchmarks.pages.gpu import rate
 from ranks.engine.sharding.batch import ShardItems, StepBatch
 
-BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 
-
-@pytest.fixture
-def gpu_value(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    """The benchmark, which imports its neighbours by their plain names."""
-    monkeypatch.syspath_prepend(str(BENCHMARKS))
-    before = set(sys.modules)
-    yield importlib.import_module("gpu_parts.value")
-    for name in set(sys.modules) - before:
-        if (getattr(sys.modules[name], "__file__", None) or "").startswith(str(BENCHMARKS)):
-            del sys.modules[name]
-
-
-def test_updates_are_measured_whole_and_in_their_parts(gpu_value: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_updates_are_measured_whole_and_in_their_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     updates: list[int] = []
-    step = gpu_value.Learner.step
+    step = value.Learner.step
 
     def counted(learner: Any, loss: Any, batch: StepBatch[Any]) -> Any:
         updates.append(batch.num_items)
         return step(learner, loss, batch)
 
-    for name, value in {"UPDATES_S": 0.01, "DEVICE_S": 0.01, "STAGE_S": 0.01, "GAME_POSITIONS": 300}.items():
-        monkeypatch.setattr(gpu_value, name, value)
-    monkeypatch.setattr(gpu_value, "PART_POSITIONS", 40)
-    monkeypatch.setattr(gpu_value.Learner, "step", counted)
-    found = json.loads(json.dumps(gpu_value.value_updates("cpu", "fp32", "nnue", [16, 48], 130)))
+    for name, number in {"UPDATES_S": 0.01, "DEVICE_S": 0.01, "STAGE_S": 0.01, "GAME_POSITIONS": 300}.items():
+        monkeypatch.setattr(value, name, number)
+    monkeypatch.setattr(value, "PART_POSITIONS", 40)
+    monkeypatch.setattr(value.Learner, "step", counted)
+    found = json.loads(json.dumps(value.value_updates("cpu", "fp32", "nnue", [16, 48], 130)))
     assert (found["window_positions"], found["window_files"]) == (130, 4)
     assert set(updates) == {16, 48}
     assert found["best_batch"] in (16, 48)
@@ -53,12 +38,12 @@ def test_updates_are_measured_whole_and_in_their_parts(gpu_value: Any, monkeypat
         assert rates["device_positions_per_s"] == pytest.approx(int(batch) / rates["device_s"])
         host_is_slower = sum(host_s.values()) > rates["device_s"]
         assert rates["limited_by"].startswith("host: ") == host_is_slower
-    what, figure = importlib.import_module("pages.gpu").rate("value nnue fp32", "CPU", found)
+    what, figure = rate("value nnue fp32", "CPU", found)
     assert what.startswith(f"chess-value nnue fp32, CPU: {found['parameters']:,} parameters, global batch")
     assert f"{found['batches'][str(found['best_batch'])]['positions_per_s']:,.0f} positions/s" in figure
 
 
-def test_a_batch_that_stays_on_the_device_is_gathered_once(gpu_value: Any) -> None:
+def test_a_batch_that_stays_on_the_device_is_gathered_once() -> None:
     asked: list[list[int]] = []
 
     def gather(ids: Tensor) -> Tensor:
@@ -66,7 +51,7 @@ def test_a_batch_that_stays_on_the_device_is_gathered_once(gpu_value: Any) -> No
         return ids * 10
 
     shards = [ShardItems(0, torch.tensor([7, 7, 1])), ShardItems(1, torch.tensor([4]))]
-    batch = gpu_value.gathered_once(StepBatch(shards, gather))
+    batch = value.gathered_once(StepBatch(shards, gather))
     passes = [part.ids for part in [*batch.split(None, 2), *batch.split(None, 2)]]
     assert [batch.gather(ids).tolist() for ids in passes] == [[70, 70], [10, 40]] * 2
     assert asked == [[7, 7], [1, 4]]

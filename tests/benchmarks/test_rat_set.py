@@ -1,29 +1,19 @@
-"""benchmarks/rat_set.py: poses as they are read, drawn and measured, and what counts as a whole run."""
+"""benchmarks/video_behavior/rat_set.py: poses as they are read, drawn and measured, and what counts as a whole run."""
 
 from __future__ import annotations
 
-import importlib
-import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+from benchmarks.video_behavior import rat_set
+from benchmarks.video_behavior.rat import poses as rat_poses
 from ranks.errors import UserError
 
-BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 
-
-@pytest.fixture
-def rat_poses(monkeypatch: pytest.MonkeyPatch) -> Any:
-    monkeypatch.syspath_prepend(str(BENCHMARKS))
-    yield importlib.import_module("rat.poses")
-    for name in [name for name in sys.modules if name in ("rat", "rat.poses", "rat_set", "measure")]:
-        del sys.modules[name]
-
-
-def table(rat_poses: Any, poses: np.ndarray, likelihood: np.ndarray) -> str:
+def table(poses: np.ndarray, likelihood: np.ndarray) -> str:
     """A table of DeepLabCut with two animals."""
     parts = [name for _ in range(2) for name in rat_poses.KEY_POINTS for _ in range(3)]
     header = [["scorer"] * 30, [f"individual{1 + at // 15}" for at in range(30)], parts, ["x", "y", "likelihood"] * 10]
@@ -43,13 +33,13 @@ def walking(num_frames: int) -> np.ndarray:
     return poses
 
 
-def test_poses_are_read_and_short_gaps_filled(rat_poses: Any, tmp_path: Path) -> None:
+def test_poses_are_read_and_short_gaps_filled(tmp_path: Path) -> None:
     poses, likelihood = walking(60), np.ones((60, 2, 5))
     likelihood[10:20, 0, 0] = 0.3  # ten frames
     likelihood[30:50, 1, 2] = 0.3  # twenty frames
     poses[:5, 0, 1] = np.nan
     path = tmp_path / "1DLC_x.csv"
-    path.write_text(table(rat_poses, poses, likelihood))
+    path.write_text(table(poses, likelihood))
     found = rat_poses.read_poses(path)
     missing = np.zeros((60, 2, 5), np.bool_)
     missing[30:50, 1, 2] = missing[:5, 0, 1] = True
@@ -61,7 +51,7 @@ def test_poses_are_read_and_short_gaps_filled(rat_poses: Any, tmp_path: Path) ->
         rat_poses.read_poses(path)
 
 
-def test_rats_are_drawn_where_they_are(rat_poses: Any) -> None:
+def test_rats_are_drawn_where_they_are() -> None:
     poses = walking(40).astype(np.float32)
     poses[:, 1, :, :] = np.nan  # the second rat is not seen
     frames_NHW = np.concatenate(list(rat_poses.pictures(poses)))
@@ -73,7 +63,7 @@ def test_rats_are_drawn_where_they_are(rat_poses: Any) -> None:
     assert not (frames_NHW[:, :20] > rat_poses.BACKGROUND).any()
 
 
-def test_features_by_hand(rat_poses: Any) -> None:
+def test_features_by_hand() -> None:
     features_NF = rat_poses.features(walking(30).astype(np.float32))
     assert features_NF.shape == (30, len(rat_poses.NAMES)) == (30, 26)
     found = dict(zip(rat_poses.NAMES, features_NF[10], strict=True))
@@ -86,7 +76,7 @@ def test_features_by_hand(rat_poses: Any) -> None:
     assert found["angle of 1 to 2"] == pytest.approx(0, abs=1e-4)
 
 
-def test_means_and_deviations_over_a_window(rat_poses: Any) -> None:
+def test_means_and_deviations_over_a_window() -> None:
     values_N1 = np.random.default_rng(0).normal(size=(40, 1)).astype(np.float32)
     values_N1[5:15] = np.nan
     found = rat_poses.over_time(values_N1, 7)
@@ -97,8 +87,7 @@ def test_means_and_deviations_over_a_window(rat_poses: Any) -> None:
         np.testing.assert_allclose(found[at, 1:], expected, atol=1e-4)
 
 
-def test_a_folder_without_the_data_set_is_refused(rat_poses: Any, tmp_path: Path) -> None:
-    rat_set = importlib.import_module("rat_set")
+def test_a_folder_without_the_data_set_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"no data/annotations/NUMBER_annot\.txt"):
         rat_set.annotations_of(tmp_path, 3)
     (tmp_path / "data" / "annotations").mkdir(parents=True)
@@ -107,8 +96,7 @@ def test_a_folder_without_the_data_set_is_refused(rat_poses: Any, tmp_path: Path
     assert [rat_set.number_of(path) for path in rat_set.annotations_of(tmp_path, 3)] == [1, 2, 9]
 
 
-def test_the_bars_are_of_means_over_seeds(rat_poses: Any) -> None:
-    rat_set = importlib.import_module("rat_set")
+def test_the_bars_are_of_means_over_seeds() -> None:
 
     def seed(net: float, trees: float) -> dict[str, Any]:
         return {"net": {rat_set.RAW: net}, "trees": {rat_set.FRAME: {rat_set.RAW: trees}}}

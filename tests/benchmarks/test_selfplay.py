@@ -1,4 +1,4 @@
-"""benchmarks/selfplay.py: the window that it generates is one that the package reads."""
+"""benchmarks/selfplay/against_peers.py: the window that it generates is one that the package reads."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 from ranks.chess.core.rules import CHESS
 from ranks.selfplay.replay.part import Part, read
 
-PEERS = Path(__file__).parents[2] / "benchmarks" / "selfplay_peers"
+PEERS = Path(__file__).parents[2] / "benchmarks" / "selfplay" / "peers"
 
 
 def test_generated_games_fill_a_window(monkeypatch: pytest.MonkeyPatch) -> None:

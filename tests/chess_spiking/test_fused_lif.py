@@ -23,7 +23,7 @@ ROOT = Path(__file__).parents[2]
 def test_triton_interpreter() -> None:
     pytest.importorskip("triton", reason="triton is not installed")
     env = {**os.environ, "TRITON_INTERPRET": "1", "PYTHONPATH": str(ROOT / "src")}
-    command = [sys.executable, "benchmarks/spiking_kernel.py", "--quick"]
+    command = [sys.executable, "-m", "benchmarks.chess_spiking.kernel", "--quick"]
     done = subprocess.run(command, env=env, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.count("equal spikes") == 12

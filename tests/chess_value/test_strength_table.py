@@ -66,7 +66,7 @@ def test_the_shipped_net_plays_and_knows_what_a_queen_is_worth() -> None:
 
 
 def test_the_strengths_that_ship_are_those_of_the_weights_that_ship() -> None:
-    """`python benchmarks/chess_strength.py` measures them again."""
+    """`python -m benchmarks.chess.strength` measures them again."""
     net = Evaluator.of_net(net_arrays(from_files(SHIPPED, "a test").weights))
     measured = {ENGINE / FILE: Evaluator.of_tables(default_values()), SHIPPED / FILE: net}
     shipped = {path: evaluator for path, evaluator in measured.items() if path.exists()}

@@ -16,6 +16,8 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.figures import PAGES as GENERATED_PAGES
+from benchmarks.figures import updated
 from ranks.cli.main import COMMAND_GROUPS, COMMANDS
 from ranks.workloads import WORKLOADS
 
@@ -254,14 +256,9 @@ def test_the_picture_is_the_scripts() -> None:
 
 
 def test_the_figures_are_the_results() -> None:
-    sys.path.insert(0, str(ROOT / "benchmarks"))
-    try:
-        script = runpy.run_path(str(ROOT / "benchmarks" / "figures.py"))
-    finally:
-        sys.path.remove(str(ROOT / "benchmarks"))
-    for page in script["PAGES"]:
+    for page in GENERATED_PAGES:
         text = page.read_text(encoding="utf-8")
-        assert script["updated"](page) == text, f"python benchmarks/figures.py brings {page.name} up to date"
+        assert updated(page) == text, f"python -m benchmarks.figures brings {page.name} up to date"
 
 
 def test_the_readme_shows_the_loop_of_the_template() -> None:

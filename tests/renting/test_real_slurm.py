@@ -1,25 +1,19 @@
-"""The sbatch file on a real slurmctld with two nodes. The time limit and the queue: benchmarks/slurm_requeue.py."""
+"""The sbatch file on a real slurmctld with two nodes. The time limit and the queue: benchmarks/renting."""
 
 from __future__ import annotations
 
-import importlib
 import os
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
-sys.path.insert(0, str(BENCHMARKS))
-try:
-    slurm_cluster: Any = importlib.import_module("slurm_cluster")
-finally:
-    sys.path.remove(str(BENCHMARKS))
+from benchmarks.measure import SOURCE
+from benchmarks.renting.slurm_cluster import LocalSlurm, missing_program
 
-MISSING = slurm_cluster.missing_program() or ("root" if os.geteuid() != 0 else None)
+MISSING = missing_program() or ("root" if os.geteuid() != 0 else None)
 RANKS = [sys.executable, "-m", "ranks", "submit", "slurm", "graph-coloring"]
 
 
@@ -27,7 +21,7 @@ RANKS = [sys.executable, "-m", "ranks", "submit", "slurm", "graph-coloring"]
 def test_slurm_takes_the_file_and_says_what_it_has() -> None:
     with tempfile.TemporaryDirectory(prefix="slurm-", dir="/tmp") as name:
         folder = Path(name)  # a short path, for the sockets
-        cluster = slurm_cluster.LocalSlurm(folder, {**os.environ, "PYTHONPATH": str(BENCHMARKS.parent / "src")})
+        cluster = LocalSlurm(folder, {**os.environ, "PYTHONPATH": SOURCE})
         try:
             cluster.__enter__()
         except (OSError, subprocess.CalledProcessError) as problem:

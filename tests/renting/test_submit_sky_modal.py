@@ -16,7 +16,7 @@ from .catalog import write_catalog
 SKY = ["sky", "graph-coloring", "--no-forecast", "--image", "ghcr.io/me/ranks:1"]
 MODAL = ["modal", "graph-coloring", "--no-forecast", "--image", "ghcr.io/me/ranks:1", "--price", "25"]
 UNSUPPORTED = {"multi-node": "Multi-node not supported yet", "stop": "Stopping not supported"}
-"""Of runpod, as SkyPilot 0.14.1 says; the real package is asked in benchmarks/submitted_files.py."""
+"""Of runpod, as SkyPilot 0.14.1 says; the real package is asked in benchmarks/renting/submitted_files.py."""
 WRONG: dict[str, tuple[list[str], str]] = {
     "an unknown GPU": ([*SKY, "--gpus", "B2000X:8"], "did you mean B200?"),
     "half a name": ([*SKY, "--gpus", "H10:8"], "did you mean H100?"),

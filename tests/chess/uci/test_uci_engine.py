@@ -260,7 +260,7 @@ def test_every_player_is_an_engine(spec: str) -> None:
 
 @pytest.mark.parametrize("spec", ["alphabeta:64?evaluation=position", "mcts:100"])
 def test_random_scripts(spec: str) -> None:
-    """The same with more scripts, and in processes: benchmarks/chess_uci.py."""
+    """The same with more scripts, and in processes: benchmarks/chess/uci.py."""
     searches = 0
     with Conversation(lambda: make_player(spec)) as gui:
         for seed in range(12):

@@ -1,6 +1,6 @@
 """The Elo of a player by its nodes for a move, from matches with players of the committed ladder.
 
-`python benchmarks/chess_strength.py` writes the files. `UCI_LimitStrength` uses them.
+`python -m benchmarks.chess.strength` writes the files. `UCI_LimitStrength` uses them.
 """
 
 from __future__ import annotations

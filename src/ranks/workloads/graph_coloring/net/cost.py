@@ -21,7 +21,7 @@ WITH_GRADIENT = 3
 ELEMENTWISE, NEIGHBOUR = 480.0, 8.0
 """The time of the elementwise operations on one number of a state, and of adding one number of a
 neighbour's message, in multiply-adds of a linear layer. Fitted on one CPU thread (481 and 7.8):
-benchmarks/results/coloring_cost_2026-11-22.json, from `python benchmarks/coloring_cost.py`."""
+benchmarks/results/coloring_cost_2026-11-22.json, from `python -m benchmarks.graph_coloring.cost`."""
 
 
 @dataclass(frozen=True)

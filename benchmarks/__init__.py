@@ -1,0 +1,1 @@
+"""Commands that make the figures of the README and of docs/: `python -m benchmarks.engine.overhead`."""

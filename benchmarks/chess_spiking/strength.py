@@ -1,0 +1,71 @@
+"""How strong nets of chess-spiking are: paired games against the fixed players of the ladder.
+
+    python -m benchmarks.chess_spiking.strength RUN [RUN ...] [--games 800] [--simulations 64]
+
+RUN is `name`, `name/best`, `name/ITERATION` or the path of a run folder, as in the player `run:RUN`: without a word
+behind it the best checkpoint. Two more play, in the search of the first RUN: `untrained` (the same net with random
+weights) and `material` (uniform priors and the value of exact material).
+
+A quarter of the games is with each of random, greedy, minimax:2 and alphabeta:1. A pair of games begins with the same
+opening and is played with both colours. The search is that of the training without noise. A game of 1,000 plies is a
+draw, as on the ladder. Nothing is resigned and no result is given by material.
+
+Writes benchmarks/results/chess_spiking_strength_DATE.json: each score (won 1, drawn 1/2) with its 95 % interval over
+pairs, draws by repetition counted apart, and how long each run has trained.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import Any
+
+from benchmarks.measure import origin, write_result
+from ranks.engine.files.jsonl import read_rows
+from ranks.engine.runs.find_run import find_folder
+from ranks.engine.runs.folder import METRICS_FILE, SESSIONS_FILE
+from ranks.errors import UserError
+from ranks.workloads.chess_spiking.strength_table import MATERIAL, UNTRAINED, measure, saved_net
+
+
+def training_of(run: str) -> dict[str, Any]:
+    """How long the run has trained, whichever of its weights play."""
+    name = run if (Path("runs") / run).exists() or Path(run).exists() else run.rpartition("/")[0]
+    folder = find_folder(name, Path("runs"), f"the run {run}")
+    rows, sessions = read_rows(folder / METRICS_FILE), read_rows(folder / SESSIONS_FILE)
+    return {
+        "iterations": len(rows),
+        "games": sum(row["rollout/games"] for row in rows),
+        "hours": round(rows[-1]["time_s"] / 3600, 3) if rows else 0.0,
+        "ranks": next((row["ranks"] for row in sessions if "ranks" in row), None),
+    }
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("runs", nargs="+", metavar="RUN")
+    parser.add_argument("--games", type=int, default=800, help="of each player, with four opponents together")
+    parser.add_argument("--simulations", type=int, default=64)
+    parser.add_argument("--no-result", action="store_true", help="write no file")
+    asked = parser.parse_args()
+    if asked.games < 8 or asked.games % 8 or asked.simulations < 1:
+        parser.error("--games is a multiple of 8, for pairs with four opponents, and --simulations 1 or more")
+    began = origin()
+    try:
+        trained = {run: {"weights": saved_net(run).source, "training": training_of(run)} for run in asked.runs}
+        rows = measure([*asked.runs, UNTRAINED, MATERIAL], asked.runs[0], asked.games, asked.simulations)
+    except UserError as error:
+        print(error, file=sys.stderr)
+        return error.exit_code
+    for row in rows:
+        row |= trained.get(row["player"], {})
+        print(f"{row['player']:20} {row['against']:12} {row['score']:.1%} ({row['low']:.1%} to {row['high']:.1%})")
+    if not asked.no_result:
+        given = {"games": asked.games, "simulations": asked.simulations}
+        write_result(f"chess_spiking_strength_{began['date'][:10]}", {"origin": began, **given, "rows": rows})
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

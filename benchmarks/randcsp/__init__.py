@@ -1,1 +1,0 @@
-"""The parts of benchmarks/coloring_randcsp.py: its graphs, its methods, and its file of results."""
