@@ -18,7 +18,8 @@ from ranks.engine.files.jsonl import read_rows
 from ranks.engine.runs.find_run import find_folder
 from ranks.engine.runs.folder import METRICS_FILE, RunFolder
 from ranks.errors import UserError
-from ranks.workloads.chess_value.config import PRESETS, Config
+from ranks.workloads.chess_value.config import Config
+from ranks.workloads.chess_value.presets import PRESETS
 
 KEPT = ("iteration", "time_s", "train/loss", "val/loss", "rollout/games", "rollout/mean_length", "time/games_s")
 GROUPS = ("match/", "cycle/")
@@ -37,7 +38,7 @@ def main() -> int:
         print(error, file=sys.stderr)
         return error.exit_code
     expected, preset = overlay(Config(), settings, asked.run, "config"), PRESETS[asked.preset]()
-    free = {"iterations": expected.iterations, "eval_games": expected.eval_games}
+    free = {name: getattr(expected, name) for name in ("iterations", "eval_games", "snapshot_every")}
     label = replace(preset.label, cache=expected.label.cache, engines=expected.label.engines)
     if replace(preset, label=label, **free) != expected:
         parser.error(f"{folder} has other settings than --preset {asked.preset}")

@@ -9,6 +9,7 @@ from typing import Any
 from benchmarks.pages.results import machine, newest, origin
 
 TABLE, STRENGTH, TRAINING = "table_chess-value", "chess_value_strength", "chess_value_training"
+CURVE = "chess_value_curve"
 
 
 def chess_value(proofs: Path, benchmarks: Path) -> Iterator[str]:
@@ -17,7 +18,7 @@ def chess_value(proofs: Path, benchmarks: Path) -> Iterator[str]:
     yield ""
     yield from strength(newest(benchmarks).get(STRENGTH))
     yield ""
-    yield from training(newest(benchmarks).get(TRAINING))
+    yield from training(newest(benchmarks).get(TRAINING), newest(benchmarks).get(CURVE))
 
 
 def table(result: dict[str, Any] | None) -> Iterator[str]:
@@ -67,23 +68,33 @@ def _elo(row: dict[str, Any]) -> str:
     return f"{middle} ({low} to {high})"
 
 
-def training(result: dict[str, Any] | None) -> Iterator[str]:
-    """The cycles of the run that made the shipped net."""
+def training(result: dict[str, Any] | None, curve: dict[str, Any] | None) -> Iterator[str]:
+    """The cycles of the run that made the shipped net, and the rating of the nets that it kept."""
     if result is None:
         yield "The training of the shipped net is not recorded yet."
         return
+    kept = {row["cycle"]: row for row in curve["nets"]} if curve is not None else {}
     heads = ["Cycle", "Hours", "Positions so far", "Validation loss", "Labels/s", "Rating in training (95 %)"]
-    yield f"| {' | '.join(heads)} | Best weights of cycle |"
-    yield "|---|---|---|---|---|---|---|"
+    yield f"| {' | '.join(heads)} | Rating afterwards (95 %) | Best weights of cycle |"
+    yield "|---|---|---|---|---|---|---|---|"
     positions = 0
     for row in result["cycles"]:
         positions += int(row["cycle/positions"])
-        rating = "no match"
-        if "match/rating" in row:
-            rating = f"{row['match/rating']:.0f} ({row['match/rating_low']:.0f} to {row['match/rating_high']:.0f})"
+        during = {name: row.get(f"match/rating{name}") for name in ("", "_low", "_high")}
+        rating = _rating(during[""], during["_low"], during["_high"]) or "no match"
+        after = kept.get(row["iteration"], {})
         best = f"{row['match/best_cycle']:.0f}" if "match/best_cycle" in row else ""
         cells = [row["iteration"], f"{row['time_s'] / 3600:.2f}", f"{positions:,}", f"{row['val/loss']:.5f}"]
-        cells += [f"{row.get('cycle/labels_per_second', 0.0):,.0f}", rating, best]
+        cells += [f"{row.get('cycle/labels_per_second', 0.0):,.0f}", rating]
+        cells += [_rating(after.get("value"), after.get("low"), after.get("high")), best]
         yield f"| {' | '.join(map(str, cells))} |"
     yield ""
     yield f"`{result['run_command']}`, {machine(result)}. {result['remark']}"
+    if curve is not None:
+        first = curve["nets"][0]
+        yield f"Afterwards: {first['games']} games with {first['nodes']:,} nodes a move, `{origin(curve)['command']}`."
+
+
+def _rating(value: float | None, low: float | None, high: float | None) -> str:
+    """'1818 (1659 to 1976)', or nothing."""
+    return "" if value is None else f"{value:.0f} ({low:.0f} to {high:.0f})"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -21,7 +22,8 @@ from ranks.engine.distributed.process_env import ProcessEnv
 from ranks.engine.files.jsonl import read_rows
 from ranks.errors import UserError
 from ranks.hardware.forecast.echo_comm import EchoComm
-from ranks.workloads.chess_value.config import PRESETS, Config, LabelConfig, PlayConfig
+from ranks.selfplay.snapshots import saved_iterations
+from ranks.workloads.chess_value.config import Config, LabelConfig, PlayConfig
 from ranks.workloads.chess_value.games.cycle_games import CycleGames
 from ranks.workloads.chess_value.games.game import FinishedGame
 from ranks.workloads.chess_value.games.positions import positions_of
@@ -29,7 +31,9 @@ from ranks.workloads.chess_value.labelling import engine_labels
 from ranks.workloads.chess_value.labelling.engine_labels import EngineLabels
 from ranks.workloads.chess_value.labels.label import NO_RESULT, NO_SCORE
 from ranks.workloads.chess_value.parts import saved_parts
+from ranks.workloads.chess_value.players.saved_net import from_run
 from ranks.workloads.chess_value.positions.sourced import SourcedPositions
+from ranks.workloads.chess_value.presets import PRESETS
 from ranks.workloads.chess_value.source_config import SourceConfig
 from tests.chess_value.boards import random_boards
 from tests.chess_value.labels.label_engine import engine_command
@@ -52,6 +56,17 @@ def test_the_last_cycle_passes_over_the_whole_window_and_more_cycles_lose_no_upd
     train(tmp_path, cfg=replace(cfg, iterations=3))
     added = len(saved_parts(tmp_path / "runs" / "tiny", "positions")) - positions
     assert updates()[2] >= added // cfg.global_batch + 2 * (positions + added) // cfg.global_batch - 1
+
+
+def test_the_nets_of_earlier_cycles_stay_as_snapshots(tmp_path: Path) -> None:
+    train(tmp_path, cfg=replace(CONFIG, snapshot_every=1))
+    run = tmp_path / "runs" / "tiny"
+    assert saved_iterations(run, "the run") == [0, 1, 2], "0 is untrained"
+    first, last = (from_run(f"{run}/{cycle}", "the net").model.state_dict() for cycle in (1, 2))
+    shutil.rmtree(run / "checkpoints" / "00000001")
+    kept = from_run(f"{run}/1", "the net").model.state_dict()
+    assert all(torch.equal(kept[name], first[name]) for name in first)
+    assert not all(torch.equal(kept[name], last[name]) for name in last)
 
 
 def test_the_schedule_ends_with_the_updates_of_full_cycles() -> None:

@@ -26,7 +26,7 @@ from ranks.errors import UserError
 from ranks.workloads import chess_value
 from ranks.workloads.chess_value import Config
 from ranks.workloads.chess_value.batches import to_batch
-from ranks.workloads.chess_value.config import PRESETS, LabelConfig, PlayConfig, RatingConfig
+from ranks.workloads.chess_value.config import LabelConfig, PlayConfig, RatingConfig
 from ranks.workloads.chess_value.config import ValueNetConfig as NetConfig
 from ranks.workloads.chess_value.cycle_report import strength_lines
 from ranks.workloads.chess_value.labels.label import SOURCES, Labelled
@@ -34,6 +34,7 @@ from ranks.workloads.chess_value.net.building import build_net
 from ranks.workloads.chess_value.net.losses import ValueBatch, value_loss
 from ranks.workloads.chess_value.parts import saved_parts
 from ranks.workloads.chess_value.players import words
+from ranks.workloads.chess_value.presets import PRESETS
 from ranks.workloads.chess_value.source_config import SourceConfig
 from tests.chess_value.boards import random_boards
 from tests.chess_value.labels.label_engine import engine_command

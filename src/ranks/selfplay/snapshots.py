@@ -17,8 +17,9 @@ from torch import Tensor, nn
 
 from ranks.engine.distributed.world import World
 from ranks.engine.files.regular import DamagedFile
-from ranks.engine.runs.checkpoints.pick import newest
-from ranks.engine.runs.folder import RunFolder
+from ranks.engine.runs.checkpoints import checkpoint
+from ranks.engine.runs.checkpoints.pick import model_weights, newest, pick_checkpoint
+from ranks.engine.runs.folder import RunFolder, listing, name_of
 from ranks.engine.runs.kept.kept_file import KeptFile
 from ranks.engine.runs.kept.kept_files import KeptFiles
 from ranks.engine.runs.kept.kept_folder import KeptFolder
@@ -71,17 +72,37 @@ def arrays_as_weights(arrays: Mapping[str, NDArray[Any]]) -> dict[str, Tensor]:
     return {name: torch.from_numpy(np.array(array)) for name, array in arrays.items()}
 
 
+def weights_of_run(run: Path, which: str, asked: str) -> tuple[dict[str, Tensor], int]:
+    """The weights of a run folder, and after how many iterations it had them. `which`: best (the newest where no
+    checkpoint has a score), latest, or a number of finished iterations with a checkpoint or a snapshot.
+
+    Raises UserError where there are none, or where they are damaged.
+    """
+    checkpoints = run / "checkpoints"
+    if which.isdecimal() and not (checkpoints / name_of(int(which))).exists():
+        return weights_of(run, int(which), asked), int(which)
+    if which == "best" and checkpoint.best(checkpoints) is None:
+        which = "latest"
+    found = pick_checkpoint(run, which, asked)
+    return model_weights(found), found.iteration
+
+
+def saved_iterations(run: Path, asked: str) -> list[int]:
+    """The numbers of finished iterations whose weights a run folder has, in a checkpoint or a snapshot.
+
+    Raises UserError where no checkpoint is intact."""
+    return sorted({*_snapshots(run, asked), *(int(path.name) for path in listing(run / "checkpoints"))})
+
+
 def weights_of(run: Path, iteration: int, asked: str) -> dict[str, Tensor]:
     """The weights of a run folder's snapshot after `iteration` finished iterations.
 
     Raises UserError where there is none, naming those that there are, or where its file is damaged.
     """
-    named = newest(run / "checkpoints", asked).manifest.kept
-    files = [KeptFile(path, size) for path, size in named.items() if path.startswith(f"{FOLDER}/")]
-    by_iteration = {file.iteration + 1: file for file in files}
+    by_iteration = _snapshots(run, asked)
     if iteration not in by_iteration:
-        kept = ", ".join(map(str, sorted(by_iteration))) or "none"
-        found = f"{run} keeps no weights of iteration {iteration}; snapshots: {kept}"
+        saved = ", ".join(map(str, saved_iterations(run, asked)))
+        found = f"{run} keeps no weights of iteration {iteration}, but those of {saved}"
         raise UserError(asked, found, "name one of those, best or latest")
     folder = KeptFolder(RunFolder(run).kept)
     try:
@@ -89,3 +110,10 @@ def weights_of(run: Path, iteration: int, asked: str) -> dict[str, Tensor]:
         return arrays_as_weights(folder.open(by_iteration[iteration]))
     except DamagedFile as damage:
         raise UserError(asked, str(damage), "name another iteration, best or latest") from None
+
+
+def _snapshots(run: Path, asked: str) -> dict[int, KeptFile]:
+    """Those that the newest checkpoint names, by their number of finished iterations."""
+    named = newest(run / "checkpoints", asked).manifest.kept
+    files = [KeptFile(path, size) for path, size in named.items() if path.startswith(f"{FOLDER}/")]
+    return {file.iteration + 1: file for file in files}

@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ranks.errors import UserError
-from ranks.workloads.chess_value.config import PRESETS, Config
+from ranks.workloads.chess_value.config import Config
+from ranks.workloads.chess_value.presets import PRESETS
 
 if TYPE_CHECKING:
     from ranks.workloads.chess_value.evaluation import evaluate

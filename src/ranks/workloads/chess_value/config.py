@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
@@ -186,6 +185,8 @@ class Config:
     """Share of the games, and of the files' positions, that only validate."""
     eval_games: int = free(100)
     """Games of `ranks evaluate`, against fixed opponents."""
+    snapshot_every: int = free(5)
+    """Cycles between weights that the run keeps; run:RUN/ITERATION names them as players."""
     net: ValueNetConfig = ValueNetConfig()
     play: PlayConfig = PlayConfig()
     label: LabelConfig = LabelConfig()
@@ -195,6 +196,7 @@ class Config:
 
     def __post_init__(self) -> None:
         at_least(1, self, "iterations", "max_positions", "global_batch", "window", "parts", "eval_games")
+        at_least(1, self, "snapshot_every")
         at_least(0, self, "games", "stockfish_games")
         for name in ("result_mix", "validation_share"):
             if not 0 <= getattr(self, name) <= (1 if name == "result_mix" else 0.5):
@@ -250,72 +252,3 @@ class Config:
     def needs_stockfish(self) -> bool:
         """Whether the run plays with Stockfish or has its labels."""
         return self.labels == "stockfish" or self.stockfish_games > 0
-
-
-def demo() -> Config:
-    """A few minutes on 2 CPU cores, without Stockfish: the net's own search labels its games."""
-    return Config(
-        iterations=4,
-        games=120,
-        stockfish_games=0,
-        labels="search",
-        global_batch=512,
-        parts=2,
-        result_mix=0.5,
-        net=ValueNetConfig(width=64),
-        play=PlayConfig(nodes=300),
-        rating=RatingConfig(games=80, rung_games=20, nodes=500),
-    )
-
-
-def speed() -> Config:
-    """Large batches and a higher learning rate."""
-    return replace(
-        Config(),
-        max_positions=500_000,
-        games=60,
-        stockfish_games=60,
-        global_batch=16_384,
-        optim=replace(Config().optim, lr=1.5e-3),
-    )
-
-
-def quality() -> Config:
-    """Smaller batches and a lower learning rate."""
-    return replace(Config(), global_batch=4096, optim=replace(Config().optim, lr=5e-4))
-
-
-def conservative() -> Config:
-    """Few positions and games, small batches."""
-    return replace(Config(), max_positions=100_000, games=10, stockfish_games=10, global_batch=2048)
-
-
-def cpu() -> Config:
-    """Two hours on 2 CPU cores with Stockfish as the teacher: many labels without search, and a small net."""
-    return Config(
-        iterations=26,
-        max_positions=850_000,
-        games=4000,
-        stockfish_games=0,
-        global_batch=2048,
-        reuse=2.0,
-        final_passes=4.0,
-        window=25_000_000,
-        parts=2,
-        result_mix=0.0,
-        net=ValueNetConfig(width=64, king_scale=0.0),
-        play=PlayConfig(nodes=200, random_share=0.05, children=12),
-        label=LabelConfig(limit="static"),
-        rating=RatingConfig(share=0.08),
-        optim=OptimConfig(lr=5e-3, weight_decay=1e-4, schedule="cosine"),
-    )
-
-
-PRESETS: dict[str, Callable[[], Config]] = {
-    "default": Config,
-    "speed": speed,
-    "quality": quality,
-    "conservative": conservative,
-    "cpu": cpu,
-    "demo": demo,
-}

@@ -14,6 +14,7 @@ from ranks.engine.sharding.batch import StepBatch
 from ranks.engine.update.learner import Learner
 from ranks.errors import UserError
 from ranks.nets.channels_last import use_channels_last
+from ranks.selfplay.snapshots import Snapshots
 from ranks.workloads.chess_value.batches import batches_for
 from ranks.workloads.chess_value.config import Config
 from ranks.workloads.chess_value.cycle_report import CycleReport, MatchTime, read_rows, strength_lines
@@ -59,7 +60,7 @@ def train(cfg: Config, world: World) -> Summary:
     engines = find_game_engines(cfg, world)
     rungs = rung_players(with_stockfish=engines.rates)
     matches = ValueMatches(net, best, rungs, cfg.rating, world, cost_of_node(cfg.net))
-    match_time = MatchTime(cfg.rating.share)
+    snapshots, match_time = Snapshots(net, cfg.snapshot_every, world), MatchTime(cfg.rating.share)
 
     def learn(batches: Iterable[StepBatch[ValueBatch]], report: CycleReport, run: Run) -> None:
         for batch in batches:
@@ -67,7 +68,7 @@ def train(cfg: Config, world: World) -> Summary:
             report.trained(stats)
             run.log(stats)
 
-    keep = dict(learner=learner, files=files, window=window, held_out=held_out, matches=matches)
+    keep = dict(learner=learner, files=files, window=window, held_out=held_out, snapshots=snapshots, matches=matches)
     with (
         closing(TaskPool(world)) as pool,
         closing(labeller_of(cfg, pool)) as labeller,
@@ -112,6 +113,7 @@ def train(cfg: Config, world: World) -> Summary:
             last = cycle + 1 == cfg.iterations
             if last:
                 learn(window.final_batches(cfg.global_batch, cfg.final_passes), report, run)
+            snapshots.take(cycle)
             run.log(results_of(played.games), prefix="rollout")
             scores = validate(net, held_out, cfg.result_mix, world)
             with report.matching():

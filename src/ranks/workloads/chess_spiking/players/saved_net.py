@@ -24,14 +24,12 @@ from ranks.engine.export.load_export import read_verified
 from ranks.engine.files.disk import write_durably, writing
 from ranks.engine.files.regular import DamagedFile
 from ranks.engine.files.strict_json import read_object
-from ranks.engine.runs.checkpoints import checkpoint
-from ranks.engine.runs.checkpoints.pick import model_weights, pick_checkpoint
 from ranks.engine.runs.find_run import find_folder
-from ranks.engine.runs.folder import RunFolder, name_of
+from ranks.engine.runs.folder import RunFolder
 from ranks.engine.update.load_weights import load_weights
 from ranks.errors import UserError
 from ranks.selfplay.config import SelfPlayConfig
-from ranks.selfplay.snapshots import weights_of
+from ranks.selfplay.snapshots import weights_of_run
 from ranks.workloads.chess_spiking.building import Net, build_net
 from ranks.workloads.chess_spiking.config import Config, NetConfig
 
@@ -70,14 +68,7 @@ def from_run(run: str, which: str, asked: str, runs_dir: Path = Path("runs")) ->
         raise UserError(asked, found, f"name a run of {WORKLOAD}")
     cfg = overlay(Config(), content["config"], asked, "config")
     seed = overlay(RunConfig(), content["engine"], asked, "engine").seed
-    checkpoints = folder / "checkpoints"
-    if which.isdecimal() and not (checkpoints / name_of(int(which))).exists():
-        weights, iteration = weights_of(folder, int(which), asked), int(which)
-    else:
-        if which == "best" and checkpoint.best(checkpoints) is None:
-            which = "latest"
-        found = pick_checkpoint(folder, which, asked)
-        weights, iteration = model_weights(found), found.iteration
+    weights, iteration = weights_of_run(folder, which, asked)
     return _saved_net(cfg.net, cfg.selfplay, weights, seed, f"{folder.name}, iteration {iteration}", asked)
 
 

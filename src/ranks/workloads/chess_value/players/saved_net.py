@@ -19,12 +19,12 @@ from ranks.engine.export.load_export import load_export
 from ranks.engine.files.disk import write_durably, writing
 from ranks.engine.files.regular import DamagedFile
 from ranks.engine.files.strict_json import read_object
-from ranks.engine.runs.checkpoints import checkpoint
-from ranks.engine.runs.checkpoints.pick import model_weights, pick_checkpoint, run_and_checkpoint
+from ranks.engine.runs.checkpoints.pick import run_and_checkpoint
 from ranks.engine.runs.find_run import find_folder
 from ranks.engine.runs.folder import RunFolder
 from ranks.engine.update import load_weights as float_weights
 from ranks.errors import UserError
+from ranks.selfplay.snapshots import weights_of_run
 from ranks.workloads.chess_value.config import Config
 from ranks.workloads.chess_value.net.building import ValueNet, build_net
 from ranks.workloads.chess_value.net.cnn import CnnNet
@@ -57,20 +57,19 @@ class ShippedNet:
 
 
 def from_run(name: str, asked: str, runs_dir: Path = Path("runs")) -> SavedValueNet:
-    """The net of RUN[/ITERATION]; without ITERATION that of the best checkpoint, or of the newest where none has a
-    score. Raises UserError: no such run, a run of another workload, damaged or other weights."""
+    """The net of RUN[/ITERATION], of a checkpoint or a snapshot; without ITERATION that of the best checkpoint, or of
+    the newest where none has a score. Raises UserError: no such run, a run of another workload, damaged or other
+    weights."""
     run, which = run_and_checkpoint(name, asked)
     folder = find_folder(run, runs_dir, asked)
     content = RunFolder(folder).read_settings()
     if content["workload"] != WORKLOAD:
         raise UserError(asked, f"{folder} is a run of {content['workload']}", f"name a run of {WORKLOAD}")
     cfg = overlay(Config(), content["config"], asked, "config")
-    if which == "best" and checkpoint.best(folder / "checkpoints") is None:
-        which = "latest"
-    found = pick_checkpoint(folder, which, asked)
-    model, source = build_net(cfg.net), f"{folder.name}, cycle {found.iteration}"
+    weights, cycle = weights_of_run(folder, which, asked)
+    model, source = build_net(cfg.net), f"{folder.name}, cycle {cycle}"
     try:
-        float_weights.load_weights(model, model_weights(found))
+        float_weights.load_weights(model, weights)
     except UserError as error:
         text = f"the weights of {source} are of another net: {error.found}"
         raise UserError(asked, text, "use the version of ranks that trained it") from None

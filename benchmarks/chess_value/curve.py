@@ -1,0 +1,92 @@
+"""The rating of a run of chess-value over its hours: every net that the run has kept plays on the ladder.
+
+    python -m benchmarks.chess_value.curve RUN [--games 400]    half a minute a net on two cores
+
+The rated games inside training are few. Here each net of the run, of a checkpoint or a snapshot, plays GAMES games with
+2,000 nodes a move against the four fixed players of the committed ladder that are nearest to the net before it. Hours
+are those of the run, with games, labels, updates and its own matches.
+
+Writes benchmarks/results/chess_value_curve_DATE.json and docs/images/chess_value_rating.svg.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from matplotlib import rcParams
+from matplotlib.figure import Figure
+
+from benchmarks.measure import ROOT, origin, write_result
+from ranks.chess.engine.evaluator import Evaluator
+from ranks.chess.engine.nnue.inference import net_arrays
+from ranks.engine.files.jsonl import read_rows
+from ranks.engine.runs.find_run import find_folder
+from ranks.engine.runs.folder import METRICS_FILE
+from ranks.errors import UserError
+from ranks.selfplay.snapshots import saved_iterations
+from ranks.workloads.chess_value.net.quantise import quantise
+from ranks.workloads.chess_value.players.saved_net import from_run, nnue_of
+from ranks.workloads.chess_value.strength_table import FIRST_RATING, rated
+
+PICTURE = ROOT / "docs" / "images" / "chess_value_rating.svg"
+INK = "#2f6f8f"
+
+
+def rate_run(folder: Path, games: int) -> list[dict[str, Any]]:
+    """A row for each trained net of a run: its cycle, the hours until then, its rating with the 95 % interval."""
+    hours = {row["iteration"]: row["time_s"] / 3600 for row in read_rows(folder / METRICS_FILE)}
+    rows: list[dict[str, Any]] = []
+    guess = FIRST_RATING
+    for cycle in filter(None, saved_iterations(folder, f"the nets of {folder}")):
+        asked = f"the net of {folder.name}/{cycle}"
+        net = nnue_of(from_run(f"{folder}/{cycle}", asked).model, asked)
+        found = rated(Evaluator.of_net(net_arrays(quantise(net))), games // 2, guess=guess)
+        rows.append({"cycle": cycle, "hours": round(hours[cycle], 3), **found})
+        guess = found["value"] or guess
+        print(rows[-1], flush=True)
+    return rows
+
+
+def draw(rows: Sequence[dict[str, Any]], path: Path) -> None:
+    """Rating with its interval over hours."""
+    rcParams["svg.hashsalt"] = "ranks"
+    rated_rows = [row for row in rows if row["value"] is not None]
+    hours, values = [row["hours"] for row in rated_rows], [row["value"] for row in rated_rows]
+    reach = [[row["value"] - row["low"] for row in rated_rows], [row["high"] - row["value"] for row in rated_rows]]
+    figure = Figure(figsize=(7, 3.4), layout="constrained")
+    axes = figure.subplots()
+    axes.errorbar(hours, values, yerr=reach, color=INK, marker="o", markersize=4, linewidth=1.3, capsize=3)
+    axes.set_xlim(left=0)
+    axes.set_xlabel("hours on two CPU cores, everything included")
+    axes.set_ylabel(f"Elo on the ladder, {rows[0]['nodes']:,} nodes a move")
+    axes.grid(alpha=0.3)
+    axes.spines[["top", "right"]].set_visible(False)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path, metadata={"Date": None})
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("run", help="a name in runs, or a folder")
+    parser.add_argument("--games", type=int, default=400, help="of each net")
+    asked = parser.parse_args()
+    if asked.games < 8:
+        parser.error("--games is 8 or more: a pair against each of four players")
+    try:
+        folder = find_folder(asked.run, Path("runs"), f"the run {asked.run}")
+        began = origin()
+        rows = rate_run(folder, asked.games)
+    except UserError as error:
+        print(error, file=sys.stderr)
+        return error.exit_code
+    draw(rows, PICTURE)
+    print(write_result(f"chess_value_curve_{began['date'][:10]}", {"origin": began, "run": folder.name, "nets": rows}))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
