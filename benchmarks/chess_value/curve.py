@@ -3,8 +3,9 @@
     python -m benchmarks.chess_value.curve RUN [--games 400]    half a minute a net on two cores
 
 The rated games inside training are few. Here each net of the run, of a checkpoint or a snapshot, plays GAMES games with
-2,000 nodes a move against the four fixed players of the committed ladder that are nearest to the net before it. Hours
-are those of the run, with games, labels, updates and its own matches.
+2,000 nodes a move, all against the same four fixed players of the committed ladder: those nearest to 1800. Two have
+1164 and 1384 and two 2127 and 2487, with none between, so a rating relies on the logistic model. Hours are those of the
+run, with games, labels, updates and its own matches.
 
 Writes benchmarks/results/chess_value_curve_DATE.json and docs/images/chess_value_rating.svg.
 """
@@ -30,7 +31,7 @@ from ranks.errors import UserError
 from ranks.selfplay.snapshots import saved_iterations
 from ranks.workloads.chess_value.net.quantise import quantise
 from ranks.workloads.chess_value.players.saved_net import from_run, nnue_of
-from ranks.workloads.chess_value.strength_table import FIRST_RATING, rated
+from ranks.workloads.chess_value.strength_table import rated
 
 PICTURE = ROOT / "docs" / "images" / "chess_value_rating.svg"
 INK = "#2f6f8f"
@@ -40,13 +41,11 @@ def rate_run(folder: Path, games: int) -> list[dict[str, Any]]:
     """A row for each trained net of a run: its cycle, the hours until then, its rating with the 95 % interval."""
     hours = {row["iteration"]: row["time_s"] / 3600 for row in read_rows(folder / METRICS_FILE)}
     rows: list[dict[str, Any]] = []
-    guess = FIRST_RATING
     for cycle in filter(None, saved_iterations(folder, f"the nets of {folder}")):
         asked = f"the net of {folder.name}/{cycle}"
         net = nnue_of(from_run(f"{folder}/{cycle}", asked).model, asked)
-        found = rated(Evaluator.of_net(net_arrays(quantise(net))), games // 2, guess=guess)
+        found = rated(Evaluator.of_net(net_arrays(quantise(net))), games // 2)
         rows.append({"cycle": cycle, "hours": round(hours[cycle], 3), **found})
-        guess = found["value"] or guess
         print(rows[-1], flush=True)
     return rows
 

@@ -6,8 +6,8 @@
 The pool and the script take turns, block by block, each with one engine and positions that it has not seen, so that
 other programs on the machine slow both alike. The script is the quickest of its size: it sends `ucinewgame`, `isready`,
 `position` and `go` at once and looks for the last score. Static evaluations it asks for 32 at a time, without
-`ucinewgame`. Its scores must be those of the pool. Then the same
-positions are labelled again through the cache. Writes benchmarks/results/chess_labels_DATE.json.
+`ucinewgame`. Its scores must be those of the pool. Then the same positions are labelled again through the cache. All
+positions are quiet ones, as in training. Writes benchmarks/results/chess_labels_DATE.json after each limit.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.measure import origin, ratios, shown, spread, write_result
+from ranks.chess.engine.quiet import quiet_mask
 from ranks.workloads.chess_value.config import STATIC
 from ranks.workloads.chess_value.labels.label import NO_SCORE
 from ranks.workloads.chess_value.labels.position_keys import fresh_fens
 from ranks.workloads.chess_value.labels.teacher import Teacher, TeacherSettings
 from ranks.workloads.chess_value.labels.teacher_engine import find_teacher
+from ranks.workloads.chess_value.matches.budget import STATIC_NODES
 from tests.chess_value.boards import random_boards
 
 AT_A_TIME = 32
-STATIC_NODES = 100
-"""What a static evaluation costs, about, in nodes of a search."""
 
 
 class Script:
@@ -85,9 +85,17 @@ class Script:
         return (10_000 if cp > 0 else -10_000) if found[0] == "mate" else max(-9_999, min(9_999, cp))
 
 
+def quiet_boards(count: int, seed: int) -> NDArray[np.uint64]:
+    """uint64[count, 13]: positions of random games without check and without a capture that wins material."""
+    boards_N13 = random_boards(4 * count, seed)
+    quiet_N13 = boards_N13[quiet_mask(boards_N13)]
+    assert len(quiet_N13) >= count
+    return quiet_N13[:count]
+
+
 def measured(command: str, limit: str, block: int, rounds: int, seed: int) -> dict[str, object]:
     """Labels a second of both, by turns, and of the cache."""
-    boards_N13 = random_boards(block * (rounds + 1), seed)
+    boards_N13 = quiet_boards(block * (rounds + 1), seed)
     fens = fresh_fens(boards_N13)
     script = Script(find_teacher(command), limit)
     with tempfile.TemporaryDirectory() as folder:
@@ -142,7 +150,7 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=10)
     args = parser.parse_args()
     results: dict[str, object] = {}
-    load_before = os.getloadavg()
+    began, load_before = origin(), os.getloadavg()
     for limit in args.limits:
         nodes = re.fullmatch(r"nodes:(\d+)", limit)
         cost = STATIC_NODES if limit == STATIC else int(nodes[1]) if nodes else 2700
@@ -152,9 +160,9 @@ def main() -> int:
             f"{limit}: pool over script {shown(found['pool_over_script'])}, "
             f"cache over pool {shown(found['cache_over_pool'], 0)}"
         )
-    about = origin() | {"load_before": load_before, "load_after": os.getloadavg()}
-    path = write_result(f"chess_labels_{about['date'][:10]}", about | {"limits": results})
-    print(f"results: {path}")
+        about = began | {"load_before": load_before, "load_after": os.getloadavg()}
+        path = write_result(f"chess_labels_{began['date'][:10]}", about | {"limits": results})
+        print(f"results: {path}")
     return 0
 
 

@@ -10,11 +10,12 @@ weights` has written). About three hours of two cores with 400 games; nothing el
   ladder: there only the score is reported. Also with 10 ms a move (`--movetimes` names others), and with a depth of 1:
   with one node the engine has looked at one move only.
 - search: the player against the same engine, both with 100 ms a move: with its tables, with material, and with tables
-  that are tuned on the same labels (`--tables`, see chess_value_tables.py).
+  that are tuned on the same labels (`--tables`, see tables.py).
 
 All players have one thread. Pairs of games begin with the same opening and are played with both colours. A game of 400
 plies is drawn. Each match is written to benchmarks/results/chess_value_strength_DATE.json when it has ended; a second
-call on the same day continues with those that are missing (`--again` plays all).
+call continues a file with those that are missing (`--again` plays all; `--date` names the file of another day). A file
+holds matches of one net only.
 """
 
 from __future__ import annotations
@@ -136,6 +137,15 @@ def same_search(player: str, games: int, tables: Path | None) -> list[dict[str, 
     return [row | {"bar": BARS[row["against"]]} if "against" in row else row for row in rows]
 
 
+def evaluator_sha256(word: str) -> str:
+    """The hash of the weights that a player evaluates with. Raises UserError where it is not the engine."""
+    player = make_player(word)
+    player.close()
+    if not isinstance(player, EnginePlayer):
+        raise UserError(f"the player '{word}'", "it is not the alpha-beta engine", "name chess-value or engine:FOLDER")
+    return player.weights_sha256
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("player", nargs="?", default="chess-value")
@@ -143,6 +153,7 @@ def main() -> int:
     parser.add_argument("--only", nargs="+", choices=("ladder", "search"), default=["ladder", "search"])
     parser.add_argument("--movetimes", nargs="+", type=float, default=[0.1, 0.01], help="seconds a move, of the ladder")
     parser.add_argument("--tables", type=Path, help="a folder with tuned tables")
+    parser.add_argument("--date", default=time.strftime("%Y-%m-%d", time.gmtime()), help="of the result file")
     parser.add_argument("--again", action="store_true", help="play matches again that the file of today holds")
     asked = parser.parse_args()
     if asked.games < 2 or asked.games % 2 or min(asked.movetimes) <= 0:
@@ -156,18 +167,20 @@ def main() -> int:
     if "search" in asked.only:
         matches["the same search"] = partial(same_search, asked.player, asked.games, asked.tables)
     try:
-        make_player(asked.player).close()
+        sha256 = evaluator_sha256(asked.player)
+        file = f"chess_value_strength_{asked.date}"
+        path = RESULTS / f"{file}.json"
         for name, play in matches.items():
-            started = origin()
-            file = f"chess_value_strength_{started['date'][:10]}"
-            path = RESULTS / f"{file}.json"
             before = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+            if any(match["sha256"] != sha256 for match in before.values()):
+                raise UserError(f"to continue {path.name}", f"it is of another net than {asked.player}", "move it away")
             if name in before and not asked.again:
+                print(f"{name}: in {path.name}, {before[name]['games']} games with each opponent")
                 continue
             print(name, flush=True)
+            about = {"origin": origin(), "player": asked.player, "sha256": sha256, "games": asked.games}
             rows = play()
-            found = {"origin": started, "player": asked.player, "rows": strict(rows), "load_after": [*os.getloadavg()]}
-            write_result(file, {**before, name: found})
+            write_result(file, {**before, name: about | {"rows": strict(rows), "load_after": [*os.getloadavg()]}})
     except UserError as error:
         print(error, file=sys.stderr)
         return error.exit_code

@@ -3,8 +3,9 @@
     python -m benchmarks.chess_value.tables RUN FOLDER
 
 Writes FOLDER/tables.safetensors, which the player `engine:FOLDER` evaluates with. All 2 x 6 x 64 values are fitted by
-Adam to the loss of the net: the squared error of the win probability 1 / (1 + exp(-cp / 400)), on all training
-positions of the run. The net's engine and that player then differ in their evaluation alone.
+Adam to the loss of the net: the squared error of the win probability, on all training positions of the run. A pawn
+counts as much as in the net's scores, since the margins of the engine's pruning are made for that. The net's engine and
+that player then differ in their evaluation alone.
 
 Legend: N positions, 6 kinds of pieces, 64 squares, P = 2 phases (midgame, endgame).
 """
@@ -21,14 +22,15 @@ from torch import Tensor
 
 from benchmarks.measure import THREADS
 from ranks.chess.engine.evaluator import TABLES_FILE
+from ranks.chess.engine.nnue.weights import ENGINE_CP_PER_LOGIT
 from ranks.chess.engine.tables import KIND_PHASE, LARGEST_CP, MAX_PHASE, TableValues, default_values, save_tables
 from ranks.progress import ProgressBar
 from ranks.workloads.chess_value.labels.label import NO_SCORE
+from ranks.workloads.chess_value.labels.units import LABEL_CP_PER_LOGIT
 from ranks.workloads.chess_value.net.planes import resnet_planes
 from ranks.workloads.chess_value.parts import saved_parts
 
 KINDS, SQUARES = 6, 64
-CP_OF_A_LOGIT = 400.0
 BATCH, PASSES, LR_CP = 16_384, 4, 2.0
 """Positions of an update, passes over all positions, and centipawns that a value changes by in an early update."""
 
@@ -61,8 +63,8 @@ def scores(values_PKS: Tensor, boards_N13: np.ndarray) -> Tensor:
 
 def loss_of(values_PKS: Tensor, found: Scored) -> Tensor:
     """The mean squared error of the win probability."""
-    expected_N = torch.from_numpy(found.cp_N.astype(np.float32)).div(CP_OF_A_LOGIT).sigmoid()
-    return (scores(values_PKS, found.boards_N13).div(CP_OF_A_LOGIT).sigmoid() - expected_N).square().mean()
+    expected_N = torch.from_numpy(found.cp_N.astype(np.float32)).div(LABEL_CP_PER_LOGIT).sigmoid()
+    return (scores(values_PKS, found.boards_N13).div(ENGINE_CP_PER_LOGIT).sigmoid() - expected_N).square().mean()
 
 
 def tuned(train: Scored, seed: int = 0) -> TableValues:

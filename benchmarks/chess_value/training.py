@@ -48,6 +48,7 @@ def main() -> int:
     content = {
         "origin": began,
         "run_command": f"ranks train chess-value --preset {asked.preset} --cycles {len(rows)} --name {folder.name}",
+        "run_name": folder.name,
         "run": {name: about[name] for name in ("started", "versions", "hardware")},
         "learner": about["identity"]["learner"],
         "remark": asked.remark,

@@ -73,6 +73,8 @@ def training(result: dict[str, Any] | None, curve: dict[str, Any] | None) -> Ite
     if result is None:
         yield "The training of the shipped net is not recorded yet."
         return
+    if curve is not None and not is_of_run(curve, result):
+        curve = None
     kept = {row["cycle"]: row for row in curve["nets"]} if curve is not None else {}
     heads = ["Cycle", "Hours", "Positions so far", "Validation loss", "Labels/s", "Rating in training (95 %)"]
     yield f"| {' | '.join(heads)} | Rating afterwards (95 %) | Best weights of cycle |"
@@ -93,6 +95,13 @@ def training(result: dict[str, Any] | None, curve: dict[str, Any] | None) -> Ite
     if curve is not None:
         first = curve["nets"][0]
         yield f"Afterwards: {first['games']} games with {first['nodes']:,} nodes a move, `{origin(curve)['command']}`."
+
+
+def is_of_run(curve: dict[str, Any], result: dict[str, Any]) -> bool:
+    """Whether a curve is of the run that was recorded: name, and hours of each cycle."""
+    hours = {row["iteration"]: row["time_s"] / 3600 for row in result["cycles"]}
+    same = all(abs(row["hours"] - hours.get(row["cycle"], -1.0)) < 0.001 for row in curve["nets"])
+    return same and curve["run"] == result.get("run_name")
 
 
 def _rating(value: float | None, low: float | None, high: float | None) -> str:

@@ -82,7 +82,7 @@ def test_the_schedule_ends_with_the_updates_of_full_cycles() -> None:
 def test_children_of_games_train_and_validate_with_their_games_and_occur_once() -> None:
     games = [FinishedGame(moves_of(seed), 1, 0) for seed in range(12)]
     played = CycleGames(games, own=7, nodes=0)
-    none, some = (positions_of(played, 3, 0, 0.4, children=n, quiet=True, mirror=False) for n in (0, 4))
+    none, some = (positions_of(played, 3, 0, 0.4, children=n, most=10**6, quiet=True, mirror=False) for n in (0, 4))
     count = none.num_positions
     for column, longer in zip(none, some, strict=True):
         assert np.array_equal(longer[:count], column), "the games come first"
@@ -91,6 +91,9 @@ def test_children_of_games_train_and_validate_with_their_games_and_occur_once() 
     assert (children.result_N == NO_RESULT).all()
     assert (children.cp_N == NO_SCORE).all()
     assert len(np.unique(some.boards_N13[:, KEY_WORD])) == some.num_positions
+    few = positions_of(played, 3, 0, 0.4, children=4, most=count // 4, quiet=True, mirror=False)
+    assert few.num_positions <= 2 * count, "one of each is enough where few will be used"
+    assert few.num_positions > count
     parents = {True: set[bytes](), False: set[bytes]()}
     for validates in (True, False):
         mine = none.take(none.validates_N == validates).boards_N13

@@ -12,14 +12,16 @@ from ranks.chess.commands.players import ENGINE
 from ranks.chess.engine.evaluator import Evaluator
 from ranks.chess.engine.nnue.inference import net_arrays
 from ranks.chess.engine.tables import default_values
-from ranks.chess.players.player import Limits
+from ranks.chess.match.schedule import Participant
+from ranks.chess.players.player import Choice, Forfeit, Limits
 from ranks.chess.players.strength import FILE
+from ranks.errors import UserError
 from ranks.workloads.chess_value.config import ValueNetConfig
 from ranks.workloads.chess_value.net.building import build_net
 from ranks.workloads.chess_value.net.nnue import NnueNet
 from ranks.workloads.chess_value.net.quantise import quantise
 from ranks.workloads.chess_value.players.saved_net import SHIPPED, from_files
-from ranks.workloads.chess_value.strength_table import FIRST_RATING, compare, material_values, opener, rated
+from ranks.workloads.chess_value.strength_table import TRAINED_RATING, compare, material_values, opener, play, rated
 
 
 def untrained() -> NnueNet:
@@ -39,10 +41,31 @@ def test_an_untrained_net_loses_to_the_tables_at_equal_nodes_and_misses_the_bar_
     assert timed["passed"] is False
 
 
+class Dying:
+    """A player whose engine dies at its first move."""
+
+    name = "dying"
+
+    def new_game(self, seed: int) -> None:
+        pass
+
+    def choose(self, board: Board, limits: Limits) -> Choice:
+        raise Forfeit("the engine ended")
+
+    def close(self) -> None:
+        pass
+
+
+def test_a_player_that_fails_gives_no_points() -> None:
+    tables = Participant("net", opener("net", Evaluator.of_tables(default_values()), 10))
+    with pytest.raises(UserError, match=r"dying could not go on: .* the engine ended"):
+        play(tables, {"dying": Dying}, pairs=1)
+
+
 def test_a_rating_has_its_games_and_its_interval() -> None:
     found = rated(Evaluator.of_net(net_arrays(quantise(untrained()))), pairs=1)
     assert found["games"] == 8
-    assert found["low"] < found["value"] < min(found["high"], FIRST_RATING)
+    assert found["low"] < found["value"] < min(found["high"], TRAINED_RATING)
 
 
 def test_material_is_worth_the_same_on_every_square() -> None:

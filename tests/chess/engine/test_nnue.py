@@ -14,8 +14,8 @@ from ranks.chess.commands.players import make_player
 from ranks.chess.engine.nnue.features import MAX_ACTIVE, NUM_FEATURES, active_features, output_bucket
 from ranks.chess.engine.nnue.inference import net_arrays
 from ranks.chess.engine.nnue.weights import (
+    ENGINE_CP_PER_LOGIT,
     FEATURE_SCALE,
-    OUTPUT_CP,
     OUTPUT_SCALE,
     NnueWeights,
     load_weights,
@@ -88,7 +88,7 @@ def test_the_score_is_that_of_the_integer_formula_and_close_to_the_float_net() -
     """The hidden layer rounds down by less than one step of each unit, and the score by less than a centipawn."""
     weights = random_weights(WIDTH, seed=2)
     state = new_state(default_values(), net_arrays(weights), new_table(1024), use_net=True)
-    step_cp = OUTPUT_CP / (FEATURE_SCALE * OUTPUT_SCALE)
+    step_cp = ENGINE_CP_PER_LOGIT / (FEATURE_SCALE * OUTPUT_SCALE)
     checked = 0
     for board in random_boards(30, seed=8, plies=(2, 120)):
         searched(board, 300, state)

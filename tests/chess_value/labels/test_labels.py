@@ -21,6 +21,7 @@ from ranks.errors import ProcessLost, UserError
 from ranks.workloads.chess_value.labels import teacher
 from ranks.workloads.chess_value.labels.engine_pool import EnginePool
 from ranks.workloads.chess_value.labels.label import NO_SCORE
+from ranks.workloads.chess_value.labels.pool_process import PoolProcess, PoolSettings
 from ranks.workloads.chess_value.labels.position_keys import fresh_fens
 from ranks.workloads.chess_value.labels.teacher import TaughtLabels, Teacher, TeacherSettings, engines_here
 from ranks.workloads.chess_value.labels.teacher_engine import STATIC_AHEAD, find_teacher, limits_of
@@ -212,6 +213,19 @@ def test_a_killed_process_of_the_engines_is_a_lost_process(tmp_path: Path) -> No
     with pytest.raises(ProcessLost, match="killed by signal 9"):
         taught.label(BOARDS[5:10])
     taught.close()
+
+
+def test_scores_that_nobody_took_never_become_those_of_the_next_positions(tmp_path: Path) -> None:
+    pool = PoolProcess(PoolSettings(find_teacher(engine_command(tmp_path)), "nodes:1", 1), print)
+
+    def full_disk(index_N: NDArray[np.int64], cp_N: NDArray[np.int16]) -> None:
+        raise OSError("no space left")
+
+    with pytest.raises(OSError, match="no space left"):
+        pool.score(BOARDS[:5], full_disk)
+    with pytest.raises(ProcessLost):
+        pool.score(BOARDS[5:10], lambda index_N, cp_N: pytest.fail("scores of the first positions"))
+    pool.close()
 
 
 def test_no_engine_is_left_after_kill_9_of_the_run(tmp_path: Path) -> None:

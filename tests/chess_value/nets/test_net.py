@@ -14,7 +14,7 @@ from torch import Tensor
 
 from ranks.chess.board import Board
 from ranks.chess.engine.nnue.features import output_bucket
-from ranks.chess.engine.nnue.weights import FEATURE_SCALE, OUTPUT_CP, OUTPUT_SCALE, NnueWeights
+from ranks.chess.engine.nnue.weights import ENGINE_CP_PER_LOGIT, FEATURE_SCALE, OUTPUT_SCALE, NnueWeights
 from ranks.chess.match.openings import seeded_openings
 from ranks.cli.main import main
 from ranks.errors import UserError
@@ -62,7 +62,7 @@ def engine_cp(weights: NnueWeights, inputs: tuple[Tensor, ...]) -> np.ndarray:
     hidden_BO = (weights.hidden_weights_BOI[bucket_B].astype(int) * inputs_BI[:, None]).sum(2)
     hidden_BO = ((hidden_BO + weights.hidden_bias_BO[bucket_B]) >> 6).clip(0, FEATURE_SCALE)
     total_B = (hidden_BO * weights.output_weights_BO[bucket_B]).sum(1) + weights.output_bias_B[bucket_B]
-    return total_B * OUTPUT_CP / (FEATURE_SCALE * OUTPUT_SCALE)
+    return total_B * ENGINE_CP_PER_LOGIT / (FEATURE_SCALE * OUTPUT_SCALE)
 
 
 def test_the_quantised_net_is_near_the_float_net_also_beyond_the_bounds_of_int8() -> None:
@@ -71,7 +71,7 @@ def test_the_quantised_net_is_near_the_float_net_also_beyond_the_bounds_of_int8(
     assert isinstance(net, NnueNet)
     logit_B = net(*inputs).detach().numpy()
     assert np.ptp(logit_B) > 1 / 8
-    assert np.abs(engine_cp(quantise(net), inputs) / OUTPUT_CP - logit_B).max() < 1 / 16
+    assert np.abs(engine_cp(quantise(net), inputs) / ENGINE_CP_PER_LOGIT - logit_B).max() < 1 / 16
 
 
 def test_the_clamps_of_training_are_those_of_int8() -> None:

@@ -17,8 +17,8 @@ from ranks.chess.core.tables import Words
 from ranks.jit import helper, kernel
 
 PAWN_CP, KNIGHT_CP, BISHOP_CP, ROOK_CP, QUEEN_CP = 100, 320, 330, 500, 900
-LOGISTIC_CP = 400.0
-"""An advantage of this many centipawns is an expected score of 10/11."""
+CP_PER_DECADE = 400.0
+"""An advantage of this many centipawns is an expected score of 10/11: odds of ten to one."""
 _SQUARES = """
   0   0   0   0   0   0   0   0    50  50  50  50  50  50  50  50    10  10  20  30  30  20  10  10
   5   5  10  25  25  10   5   5     0   0   0  20  20   0   0   0     5  -5 -10   0   0 -10  -5   5
@@ -122,4 +122,4 @@ def expected_outcomes(states: Words, num_moves: NDArray[np.int32], values: NDArr
     for row in range(len(values)):
         if num_moves[row] > 0:
             score_cp = evaluate(load(states, row), False)
-            values[row] = 2.0 / (1.0 + 10.0 ** (-score_cp / LOGISTIC_CP)) - 1.0
+            values[row] = 2.0 / (1.0 + 10.0 ** (-score_cp / CP_PER_DECADE)) - 1.0

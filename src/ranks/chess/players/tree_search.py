@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from ranks.chess.board import Board
-from ranks.chess.core.evaluation import LOGISTIC_CP, expected_outcomes
+from ranks.chess.core.evaluation import CP_PER_DECADE, expected_outcomes
 from ranks.chess.core.position import HALF_MOVES
 from ranks.chess.core.rules import CHESS, CLOCKS_WORD
 from ranks.chess.core.tables import Words
@@ -118,7 +118,7 @@ def centipawns(value: float) -> int:
     """Convert an expected outcome from -1 to 1 to centipawns on the logistic scale, at most 49
     pawns."""
     value = min(max(value, -1 + 1e-12), 1 - 1e-12)
-    return round(LOGISTIC_CP * math.log10((1 + value) / (1 - value)))
+    return round(CP_PER_DECADE * math.log10((1 + value) / (1 - value)))
 
 
 def material_evaluator(leaves: Leaves) -> Evaluation:

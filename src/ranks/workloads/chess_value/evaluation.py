@@ -101,7 +101,7 @@ def calibration_error(found: Mapping[str, float], bins: int) -> float:
 def evaluate(model: nn.Module, cfg: Config, world: World) -> dict[str, float]:
     """A rating from games with fixed opponents, with other openings than in training; and the loss and calibration on
     the positions that the run has kept for validation. Every rank calls it."""
-    open_rungs = rung_players(with_stockfish=has_stockfish())
+    open_rungs = rung_players(with_stockfish=all(world.comm.gather_objects(has_stockfish())))
     rating: float | None = None
     rated: list[PlayedPair] = []
     with world.session.timed("evaluation"), closing(TaskPool(world)) as pool:

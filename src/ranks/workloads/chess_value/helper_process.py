@@ -73,6 +73,11 @@ class HelperProcess:
         """What it started, such as engines, dies with it. Another thread may be waiting for an answer."""
         self._process.kill()
 
+    def abandon(self) -> None:
+        """Kill it, and never read what it has sent. The next request raises HelperLost."""
+        self.kill()
+        self._connection.close()
+
     def close(self, grace_s: float = 0.0) -> None:
         """End the process: it may take `grace_s` after its socket has closed. No thread waits for an answer."""
         self._connection.close()

@@ -21,7 +21,7 @@ from ranks.workloads.chess_value.cycle_report import CycleReport, MatchTime, rea
 from ranks.workloads.chess_value.evaluation import VALIDATION, validate
 from ranks.workloads.chess_value.file_positions import FilePositions
 from ranks.workloads.chess_value.game_engines import find_game_engines
-from ranks.workloads.chess_value.games.cycle_games import GamePlan, play_cycle, results_of
+from ranks.workloads.chess_value.games.cycle_games import CycleGames, GamePlan, play_cycle, results_of
 from ranks.workloads.chess_value.games.positions import evenly, positions_of
 from ranks.workloads.chess_value.labelling.engine_labels import EngineLabels
 from ranks.workloads.chess_value.labelling.labeller import Labeller, OutcomeLabels, unscored
@@ -32,7 +32,7 @@ from ranks.workloads.chess_value.matches.rungs import open_stockfish, rung_playe
 from ranks.workloads.chess_value.net.building import ValueNet, build_net
 from ranks.workloads.chess_value.net.losses import ValueBatch, value_loss
 from ranks.workloads.chess_value.players.net_player import OpenPlayer, open_net, open_quantised
-from ranks.workloads.chess_value.positions.sourced import joined
+from ranks.workloads.chess_value.positions.sourced import SourcedPositions, joined
 from ranks.workloads.chess_value.tasks.pool import TaskPool
 from ranks.workloads.chess_value.window import PositionWindow
 
@@ -56,7 +56,7 @@ def train(cfg: Config, world: World) -> Summary:
     to_batch = batches_for(cfg.net.kind, world.device)
     window = PositionWindow("positions", cfg.window, to_batch, world)
     held_out = PositionWindow(VALIDATION, cfg.window, to_batch, world)
-    files, used = FilePositions(cfg.sources, cfg.validation_share, world), cfg.sources
+    files = FilePositions(cfg.sources, cfg.validation_share, world)
     engines = find_game_engines(cfg, world)
     rungs = rung_players(with_stockfish=engines.rates)
     matches = ValueMatches(net, best, rungs, cfg.rating, world, cost_of_node(cfg.net))
@@ -86,16 +86,7 @@ def train(cfg: Config, world: World) -> Summary:
             player = present_player(cfg, net, learner.updates)
             with world.session.timed("games"):
                 played = play_cycle(game_plan(cfg, player, cycle, world.seed), pool)
-            own = positions_of(
-                played,
-                world.seed,
-                cycle,
-                cfg.validation_share,
-                children=cfg.play.children,
-                quiet=used.quiet,
-                mirror=used.mirror,
-            )
-            found = evenly(joined([own, files.take(cfg.max_positions - own.num_positions)]), cfg.max_positions)
+            found = new_positions(cfg, played, files, cycle, world.seed)
             teacher = present_player(cfg, net, learner.updates, labels=True)
             nodes = played.nodes + nodes_of_labels(cfg, len(unscored(found)), by_net=learner.updates > 0)
             for part in report.timed(labeller.label(found, cfg.parts, teacher)):
@@ -130,6 +121,21 @@ def train(cfg: Config, world: World) -> Summary:
             for line in strength_lines(read_rows(run.folder.path)):
                 world.session.note(line)
     return run.finish(export=net)
+
+
+def new_positions(cfg: Config, played: CycleGames, files: FilePositions, cycle: int, seed: int) -> SourcedPositions:
+    """The positions of a cycle: those of its games first, then of files."""
+    own = positions_of(
+        played,
+        seed,
+        cycle,
+        cfg.validation_share,
+        children=cfg.play.children,
+        most=cfg.max_positions,
+        quiet=cfg.sources.quiet,
+        mirror=cfg.sources.mirror,
+    )
+    return evenly(joined([own, files.take(cfg.max_positions - own.num_positions)]), cfg.max_positions)
 
 
 def game_plan(cfg: Config, player: OpenPlayer, cycle: int, seed: int) -> GamePlan:

@@ -17,10 +17,10 @@ from numpy.typing import NDArray
 from ranks.chess.core.alphabeta_state import Number
 from ranks.chess.engine.nnue.accumulator import Accumulators
 from ranks.chess.engine.nnue.weights import (
+    ENGINE_CP_PER_LOGIT,
     FEATURE_SCALE,
     HIDDEN_SHIFT,
     HIDDEN_UNITS,
-    OUTPUT_CP,
     OUTPUT_SCALE,
     WIDTH_MULTIPLE,
     NnueWeights,
@@ -86,4 +86,4 @@ def propagate(
             hidden = np.int32(hidden + np.int32(inputs_I[i]) * np.int32(net.hidden_weights_BOI[bucket, unit, i]))
         activation = (np.int64(hidden) + np.int64(net.hidden_bias_BO[bucket, unit])) >> HIDDEN_SHIFT
         total += min(max(activation, 0), FEATURE_SCALE) * np.int64(net.output_weights_BO[bucket, unit])
-    return total * OUTPUT_CP // (FEATURE_SCALE * OUTPUT_SCALE)
+    return total * ENGINE_CP_PER_LOGIT // (FEATURE_SCALE * OUTPUT_SCALE)

@@ -3,10 +3,11 @@
     accumulator   a_H = feature_bias_H + sum of feature_weights_FH over the active features        one for each view
     inputs        x_I = clip(a_H, 0, FEATURE_SCALE) of the side to move, then of the other side    I = 2H
     hidden        h_O = clip((hidden_bias_BO + hidden_weights_BOI x_I) >> HIDDEN_SHIFT, 0, FEATURE_SCALE)
-    output        centipawns = (output_bias_B + output_weights_BO h_O) * OUTPUT_CP / (FEATURE_SCALE * OUTPUT_SCALE)
+    output        y = (output_bias_B + output_weights_BO h_O) / (FEATURE_SCALE * OUTPUT_SCALE)
+                  centipawns = y * ENGINE_CP_PER_LOGIT
 
 B is the output bucket of the position. In the float net an activation of 1.0 is the integer FEATURE_SCALE, and the
-output is a logit: a win has the probability 1 / (1 + exp(-logit)), and OUTPUT_CP centipawns are one logit.
+output is a logit: a win has the probability 1 / (1 + exp(-y)).
 
 | array            | integer = float x                | bound of the float               |
 |------------------|----------------------------------|----------------------------------|
@@ -47,7 +48,7 @@ WEIGHT_SCALE = 64
 HIDDEN_SHIFT = 6
 """log2(WEIGHT_SCALE): from sums of the hidden layer to activations."""
 OUTPUT_SCALE = 128
-OUTPUT_CP = 640
+ENGINE_CP_PER_LOGIT = 640
 """Centipawns of one logit: a pawn then counts about 100, as in the engine's tables and in the margins of its pruning.
 With 400, the unit of the labels, in which Stockfish has counted a pawn as 58 since its version 15.1, the same net is
 some 50 Elo weaker."""

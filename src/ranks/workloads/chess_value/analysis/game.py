@@ -1,8 +1,9 @@
 """Score every position of a game, and name the moves that lost much.
 
 A move loses the win probability of the position before it minus that of the position after it, both for the side that
-moves (`labels.units`). The names and their limits are those of Lichess (modules/tree/src/main/Advice.scala: 0.1, 0.2
-and 0.3 of winning chances from -1 to 1, which are half of that in win probability)."""
+moves (`labels.units`, `players.score_units`). The names and their limits are those of Lichess
+(modules/tree/src/main/Advice.scala: 0.1, 0.2 and 0.3 of winning chances from -1 to 1, which are half of that in win
+probability)."""
 
 from __future__ import annotations
 
@@ -16,7 +17,8 @@ from ranks.chess.pgn import PgnGame
 from ranks.chess.players.player import Choice, Limits, Player
 from ranks.chess.san import format_line, format_san
 from ranks.errors import UserError
-from ranks.workloads.chess_value.labels.units import MATE_CP, clipped_cp, win_probability
+from ranks.workloads.chess_value.labels.units import MATE_CP, win_probability
+from ranks.workloads.chess_value.players.score_units import label_cp
 
 MISTAKES = ((0.15, "blunder"), (0.10, "mistake"), (0.05, "inaccuracy"))
 """The least loss of win probability, and its name."""
@@ -29,7 +31,7 @@ class WhiteScore:
     """The score of a position. All values are for white."""
 
     cp: int | None
-    """Centipawns; None for a mate, and where the rules end the game."""
+    """Centipawns as the player counts them; None for a mate, and where the rules end the game."""
     mate_in: int | None
     """Moves to mate: positive if white mates, negative if black does; 0 where the side to move is mated."""
     win: float
@@ -133,7 +135,7 @@ def score_position(board: Board, player: Player, limits: Limits) -> WhiteScore:
         found = "it gives no scores"
         do = "name a player that searches: engine, chess-value, run:RUN, alphabeta:6, uci:stockfish"
         raise UserError(f"the player '{player.name}'", found, do)
-    clipped = clipped_cp(choice.score_cp, choice.mate_in)
+    clipped = label_cp(choice, player)
     win = float(win_probability(np.array([clipped], np.int16))[0])
     is_mate = choice.mate_in is not None or abs(clipped) >= MATE_CP
     return WhiteScore(

@@ -16,11 +16,13 @@ from numpy.typing import NDArray
 from ranks.chess.board import Board
 from ranks.chess.players.player import Limits, Player
 from ranks.workloads.chess_value.labels.label import NO_RESULT
+from ranks.workloads.chess_value.players.score_units import label_cp
 from ranks.workloads.chess_value.tasks.worker import Interrupted
 
 RESULTS = {"1-0": 1, "0-1": -1, "1/2-1/2": 0}
-DECIDED_CP, DECIDED_PLIES = 2500, 4
-"""A game ends as won when so many moves in a row were played with at least this score for the same side."""
+DECIDED_CP, DECIDED_PLIES = 1562, 4
+"""A game ends as won when so many moves in a row were played with at least this score for the same side, in the unit of
+labels: a win probability of 98 %, and 2,500 centipawns of the engine."""
 
 
 class GameSide(NamedTuple):
@@ -78,8 +80,7 @@ def play_game(
         sign = 1 if board.white_to_move else -1
         side = sides[0 if sign == 1 else 1]
         choice = side.player.choose(board, side.limits)
-        score_cp = sign * _score(choice.score_cp, choice.mate_in)
-        decided = _count(decided, score_cp)
+        decided = _count(decided, sign * label_cp(choice, side.player))
         nodes += choice.nodes if side.counts else 0
         board.push(choice.move)
         if abs(decided) >= DECIDED_PLIES:
@@ -94,13 +95,6 @@ def boards_of(moves: Sequence[int]) -> NDArray[np.uint64]:
     for move in moves:
         board.push(move)
     return board.rows[:-1].copy()
-
-
-def _score(score_cp: int | None, mate_in: int | None) -> int:
-    """Centipawns for the side that moves; a mate is the largest."""
-    if mate_in is not None:
-        return DECIDED_CP if mate_in > 0 else -DECIDED_CP
-    return score_cp or 0
 
 
 def _count(decided: int, score_cp: int) -> int:

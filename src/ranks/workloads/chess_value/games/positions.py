@@ -17,17 +17,27 @@ from ranks.workloads.chess_value.labels.label import NO_RESULT, NO_SCORE, SOURCE
 from ranks.workloads.chess_value.positions.filters import SeenKeys, chosen
 from ranks.workloads.chess_value.positions.sourced import SourcedPositions, for_white, joined
 
-CHUNK = 1 << 14
-"""Positions whose children are in memory at a time, before the filters."""
+CHUNK, TRIED_FOR_EACH = 1 << 14, 4
+"""Positions whose children are in memory at a time, before the filters; and children that are tried for each position
+that will be used, since most are not quiet."""
 OWN, STOCKFISH = SOURCES.index("own"), SOURCES.index("stockfish")
 
 
 def positions_of(
-    played: CycleGames, seed: int, cycle: int, validation_share: float, *, children: int, quiet: bool, mirror: bool
+    played: CycleGames,
+    seed: int,
+    cycle: int,
+    validation_share: float,
+    *,
+    children: int,
+    most: int,
+    quiet: bool,
+    mirror: bool,
 ) -> SourcedPositions:
     """The positions of the games, each once, in the order of games and plies, then their `children`. Every rank finds
     the same.
 
+    `most`: how many positions will be used. Each has fewer children where all would be TRIED_FOR_EACH times as many.
     `quiet`: without those in which a capture or a check decides. `mirror`: also their mirror images. A share of the
     games only validates."""
     key, games = rng.key(seed, "value/validation", cycle), torch.arange(len(played.games))
@@ -52,8 +62,9 @@ def positions_of(
     if not children:
         return found
     key = rng.key(seed, "value/children", cycle)
+    each = min(children, max(1, TRIED_FOR_EACH * most // max(1, found.num_positions)))
     chunks = [found.take(slice(at, at + CHUNK)) for at in range(0, found.num_positions, CHUNK)]
-    after = [chosen(children_of(each, children, key), seen, quiet=quiet, mirror=mirror) for each in chunks]
+    after = [chosen(children_of(chunk, each, key), seen, quiet=quiet, mirror=mirror) for chunk in chunks]
     return joined([found, *after])
 
 

@@ -5,7 +5,6 @@ Legend: N positions.
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Callable, Iterator
 
@@ -13,20 +12,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ranks.chess.board import Board
-from ranks.chess.core.evaluation import LOGISTIC_CP as BASE_10_CP
-from ranks.chess.engine.nnue.weights import OUTPUT_CP
 from ranks.chess.fen import format_fen
-from ranks.chess.players.player import Choice, Limits, Player
-from ranks.chess.players.tree_search import SearchPlayer
+from ranks.chess.players.player import Limits, Player
 from ranks.workloads.chess_value.labelling.labeller import LabelledPart, cut, labelled, unscored
-from ranks.workloads.chess_value.labels.units import LOGISTIC_CP, clipped_cp
+from ranks.workloads.chess_value.labels.units import MATE_CP
 from ranks.workloads.chess_value.players.net_player import OpenPlayer
+from ranks.workloads.chess_value.players.score_units import label_cp
 from ranks.workloads.chess_value.positions.sourced import SourcedPositions
 from ranks.workloads.chess_value.tasks.pool import TaskPool
 from ranks.workloads.chess_value.tasks.worker import Interrupted
-
-TREE_CP = BASE_10_CP / math.log(10)
-"""Centipawns of one logit in the scores of a tree search."""
 
 
 class SearchLabels:
@@ -53,14 +47,6 @@ class SearchLabels:
         """Nothing is open between two parts."""
 
 
-def label_cp(choice: Choice, player: Player) -> int:
-    """The score of a search in the units of labels. A net that learned from scores in a larger unit would say more from
-    cycle to cycle, in a smaller one less."""
-    unit_cp = TREE_CP if isinstance(player, SearchPlayer) else OUTPUT_CP
-    score_cp = None if choice.score_cp is None else round(choice.score_cp * LOGISTIC_CP / unit_cp)
-    return clipped_cp(score_cp, choice.mate_in)
-
-
 class SearchWorkers:
     """Makes workers that score positions with a player."""
 
@@ -78,12 +64,14 @@ class SearchWorker:
         self._boards_N13, self._player = boards_N13, player
 
     def run(self, task: int, stopping: Callable[[], bool]) -> int:
-        """The score of one position, for the side to move."""
+        """The score of one position, for the side to move. Where the game has ended it is a loss or a draw."""
         if stopping():
             raise Interrupted
+        board = Board(format_fen(self._boards_N13[task]))
+        if not board.legal_moves():
+            return -MATE_CP if board.in_check else 0
         self._player.new_game(0)
-        choice = self._player.choose(Board(format_fen(self._boards_N13[task])), Limits())
-        return label_cp(choice, self._player)
+        return label_cp(self._player.choose(board, Limits()), self._player)
 
     def close(self) -> None:
         self._player.close()

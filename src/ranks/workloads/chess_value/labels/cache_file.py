@@ -35,6 +35,7 @@ class CacheAbout(NamedTuple):
     engine: str
     """Name, version and net: 'Stockfish 15.1, nn-ad9b42354671.nnue'."""
     limit: str
+    """nodes:N, depth:D or static."""
     """nodes:1000 or depth:8."""
 
     def __str__(self) -> str:

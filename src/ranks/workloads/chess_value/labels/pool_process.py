@@ -58,10 +58,15 @@ class PoolProcess(HelperProcess):
 
     def score(self, boards_N13: NDArray[np.uint64], on_scores: OnScores) -> None:
         """Score positions; `on_scores` gets indices and scores as they come, NO_SCORE where two engines failed.
-        Raises UserError, and as `send`."""
+        Raises UserError, and as `send`. After an error of `on_scores` the process is abandoned: the scores that it has
+        sent must not become those of the next positions."""
         self.send(np.ascontiguousarray(boards_N13))
-        while (batch := self._answer()[1]) is not None:
-            on_scores(*batch)
+        try:
+            while (batch := self._answer()[1]) is not None:
+                on_scores(*batch)
+        except BaseException:
+            self.abandon()
+            raise
 
     def _answer(self) -> Answer:
         """The next answer that is no line for the user. Raises UserError."""

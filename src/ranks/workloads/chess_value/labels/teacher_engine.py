@@ -74,7 +74,7 @@ class TeacherEngine:
     """A running engine. It dies with the thread that starts it.
 
     Each position is searched after `ucinewgame`, with one thread and the smallest table, so a score does not depend on
-    what the engine has seen before."""
+    what the engine has seen before. A static evaluation searches nothing, and needs no clearing."""
 
     def __init__(self, command: list[str], limits: Limits | None, timeouts: Timeouts) -> None:
         """Start it. `limits`: of a search; None for static evaluations. Raises Forfeit."""

@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 MATE_CP = 10_000
 MOST_CP = MATE_CP - 1
 """The largest score that is no mate."""
-LOGISTIC_CP = 400.0
+LABEL_CP_PER_LOGIT = 400.0
+"""Centipawns of one logit of the win probability, in labels."""
 
 
 def clipped_cp(score_cp: int | None, mate_in: int | None) -> int:
@@ -28,7 +29,7 @@ def clipped_cp(score_cp: int | None, mate_in: int | None) -> int:
 
 def win_probability(cp_N: NDArray[np.int16]) -> NDArray[np.float64]:
     """float64[N] in [0, 1]: the expected result for the side to move; 0 and 1 are mates."""
-    logit_N = np.asarray(cp_N, np.float64) / LOGISTIC_CP
+    logit_N = np.asarray(cp_N, np.float64) / LABEL_CP_PER_LOGIT
     with np.errstate(over="ignore"):
         p_N = 1.0 / (1.0 + np.exp(-logit_N))
     return np.where(np.abs(cp_N) >= MATE_CP, np.sign(cp_N) / 2 + 0.5, p_N)

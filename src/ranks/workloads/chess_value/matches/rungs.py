@@ -14,7 +14,7 @@ from ranks.workloads.chess_value.players.net_player import OpenPlayer
 
 AT_ONCE = 4
 """Opponents of one rating."""
-FIRST_RATING = 600.0
+UNTRAINED_RATING = 600.0
 """Of a net that was never rated: the first opponents are those near it."""
 STOCKFISH_COMMAND = "stockfish"
 STOCKFISH = f"uci:{STOCKFISH_COMMAND}@"
@@ -42,6 +42,6 @@ def open_stockfish(command: str, nodes: int) -> Player:
 
 def nearest_rungs(rating: float | None, known: Collection[str]) -> tuple[str, ...]:
     """Of the fixed players those whose Elo is nearest to a rating, the weakest first."""
-    around = FIRST_RATING if rating is None else rating
+    around = UNTRAINED_RATING if rating is None else rating
     nearest = sorted(known, key=lambda word: abs(LADDER[word] - around))[:AT_ONCE]
     return tuple(sorted(nearest, key=LADDER.__getitem__))

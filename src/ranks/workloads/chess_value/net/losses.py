@@ -17,9 +17,7 @@ import torch
 from torch import Tensor, nn
 
 from ranks.engine.update.loss import Loss
-
-LOGISTIC_CP = 400.0
-"""Centipawns of one logit, as in the engine."""
+from ranks.workloads.chess_value.labels.units import LABEL_CP_PER_LOGIT
 
 
 class ValueBatch(NamedTuple):
@@ -39,7 +37,7 @@ class ValueBatch(NamedTuple):
 
 def target(batch: ValueBatch, mix: float) -> tuple[Tensor, Tensor]:
     """[B] targets and [B] weights: 0 where neither score nor result is known, else 1. `mix`: the result's share."""
-    score_B = torch.sigmoid(batch.cp_B / LOGISTIC_CP)
+    score_B = torch.sigmoid(batch.cp_B / LABEL_CP_PER_LOGIT)
     result_B = (batch.result_B + 1) / 2
     both_B = (1 - mix) * score_B + mix * result_B
     target_B = torch.where(batch.has_result_B, torch.where(batch.has_score_B, both_B, result_B), score_B)

@@ -33,7 +33,7 @@ from ranks.workloads.chess_value.positions.sourced import (
 
 CHUNK = 1 << 12
 """Lines that are read at a time."""
-MOST_CP = 20_000
+LARGEST_CP = 20_000
 """Larger numbers are codes for mates."""
 FEWEST_SCORES, SMALLEST_CP = 50, 30
 """So many scores that are all so small are no centipawns."""
@@ -72,8 +72,8 @@ class ScoreUnits:
         number = int(match["number"]) * (-1 if match["sign"] == "-" else 1)
         if match["mate"]:
             return clipped_cp(None, -1 if match["sign"] == "-" else 1)
-        if abs(number) > MOST_CP:
-            raise UserError(asked, f"more than {MOST_CP:,} centipawns: a code for a mate", CENTIPAWNS)
+        if abs(number) > LARGEST_CP:
+            raise UserError(asked, f"more than {LARGEST_CP:,} centipawns: a code for a mate", CENTIPAWNS)
         self._count, self._largest = self._count + 1, max(self._largest, abs(number))
         return clipped_cp(number, None)
 

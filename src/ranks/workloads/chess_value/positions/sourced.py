@@ -102,8 +102,11 @@ def for_white(boards_N13: NDArray[np.uint64]) -> NDArray[np.int64]:
 
 
 def joined(parts: Iterable[SourcedPositions]) -> SourcedPositions:
-    """The positions of all parts, one after the other."""
-    return SourcedPositions(*(np.concatenate(columns) for columns in zip(nothing(), *parts, strict=True)))
+    """The positions of all parts, one after the other. A single part with positions is not copied."""
+    some = [part for part in parts if part.num_positions]
+    if len(some) == 1:
+        return some[0]
+    return SourcedPositions(*(np.concatenate(columns) for columns in zip(nothing(), *some, strict=True)))
 
 
 def nothing() -> SourcedPositions:
