@@ -1,4 +1,4 @@
-"""benchmarks/pages/chess_value.py: a curve stands only beside the cycles of its own run."""
+"""benchmarks/pages/chess_value.py: a curve is shown only with the cycles of its own run."""
 
 from __future__ import annotations
 
