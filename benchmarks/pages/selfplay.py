@@ -46,6 +46,37 @@ def speed(result: dict[str, Any] | None) -> Iterator[str]:
     yield ""
     whole = "" if result["complete"] else " (not complete)"
     yield f"`{result['origin']['command']}`{whole}, {machine(result)}."
+    yield from ["", *many_parts(result), *weaknesses(result)]
+
+
+def many_parts(result: dict[str, Any]) -> Iterator[str]:
+    """What a window of many small parts costs, beside one of a single part."""
+    few, many = (result["comparisons"].get(f"c gather {parts}") for parts in (1, 1000))
+    if few is None or many is None:
+        return
+    yield f"A window of {few['positions']:,} positions costs more in many parts, as small iterations write them:"
+    yield ""
+    yield "| Parts | Opening an iteration | A save | Bytes of a save | Gathering a batch of 256 |"
+    yield "|---|---|---|---|---|"
+    for parts, found in ((1, few), (1000, many)):
+        opening, save, gather = (f"{1000 * found[name]:.2f} ms" for name in ("open_s", "save_s", "gather_s"))
+        yield f"| {parts:,} | {opening} | {save} | {found['save_bytes']:,.0f} | {gather} |"
+    yield ""
+
+
+def weaknesses(result: dict[str, Any]) -> Iterator[str]:
+    """What a reader should know about these figures, from the rounds that were measured."""
+    overhead = result["comparisons"]["b overhead tiny"]["overhead"]
+    low, high = (f"{overhead[name]:.1%}" for name in ("p25", "p75"))
+    yield f"Rounds are few: the cost of the loop with `tiny` has quartiles of {low} and {high}."
+    plies = [
+        rounds["plies"]
+        for name, comparison in result["comparisons"].items()
+        for side in comparison.get("sides", [])[1:]
+        for rounds in side.get("rounds", [])
+        if name.startswith("a mctx")
+    ]
+    yield f"A round of mctx + pgx has as few as {min(plies):.0f} plies, and batches below 16 games were not tried."
 
 
 def connect_four(result: dict[str, Any] | None) -> Iterator[str]:
@@ -61,6 +92,7 @@ def connect_four(result: dict[str, Any] | None) -> Iterator[str]:
         minutes = f"{run['cpu_s'] / 60:.1f}, {run['wall_s'] / 60:.1f}"
         yield f"| {run['seed']} | {run['positions']} | {shares[0]} | {shares[1]} | {run['games']:,.0f} | {minutes} |"
     yield ""
+    yield from (f"Seed {run['seed']}: {run['remark']}" for run in result["runs"] if "remark" in run)
     yield f"`{result['origin']['command']}`, {machine(result)}."
 
 

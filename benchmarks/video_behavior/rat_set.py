@@ -198,7 +198,9 @@ def main() -> int:
     args = parser.parse_args()
     try:
         from benchmarks.video_behavior.rat.trees import trees_table
-    except ImportError:
+    except ModuleNotFoundError as missing:
+        if missing.name != "sklearn":
+            raise
         parser.error("needs scikit-learn: pip install '.[video-behavior-proof]'")
     folder, work = args.folder.resolve(), args.folder.resolve() / "ranks-rat-set"
     updates = round(UPDATES_A_MINUTE * args.minutes)

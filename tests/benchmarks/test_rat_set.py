@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from pathlib import Path
 from typing import Any
 
@@ -94,6 +95,11 @@ def test_a_folder_without_the_data_set_is_refused(tmp_path: Path) -> None:
     for number in (10, 9, 1, 2):
         (tmp_path / "data" / "annotations" / f"{number}_annot.txt").touch()
     assert [rat_set.number_of(path) for path in rat_set.annotations_of(tmp_path, 3)] == [1, 2, 9]
+
+
+def test_the_trees_can_be_imported() -> None:
+    pytest.importorskip("sklearn", reason="scikit-learn is not installed")
+    assert importlib.import_module("benchmarks.video_behavior.rat.trees").trees_table
 
 
 def test_the_bars_are_of_means_over_seeds() -> None:

@@ -15,50 +15,62 @@ from torch import nn
 
 from ranks import UserError
 from ranks.jit import kernel
-from ranks.search import LEGAL_MOVES, TICTACTOE
+from ranks.search import LEGAL_MOVES, PLAY, TICTACTOE
 from ranks.search.games import tictactoe
 from ranks.search.trees import tree_bytes
 from ranks.selfplay import Encoding, Positions, ReplayConfig, SelfPlayConfig, score_against_random, value_loss
 from ranks.selfplay.check_memory import check_memory
 from ranks.selfplay.check_rules import check_rules
 from ranks.selfplay.net.batch_evaluator import BatchMemory, batch_bytes
+from ranks.selfplay.net.encoding import largest_move_index
 from ranks.selfplay.search_settings import search_config
 from tests.selfplay.fixtures import net_of, planes, selfplay, single_rank
 
+RULES = tictactoe.legal_moves
 
+
+@kernel(LEGAL_MOVES)
 def too_many(states: Any, row: int, keys: Any, first: int, end: int, moves: Any, at: int) -> int:
-    moves[at : at + 12] = np.arange(12)
+    for move in range(12):
+        moves[at + move] = move
     return 12
 
 
+@kernel(LEGAL_MOVES)
 def twice(states: Any, row: int, keys: Any, first: int, end: int, moves: Any, at: int) -> int:
-    moves[at : at + 3] = [1, 2, 1]
+    moves[at], moves[at + 1], moves[at + 2] = 1, 2, 1
     return 3
 
 
+@kernel(LEGAL_MOVES)
 def impossible(states: Any, row: int, keys: Any, first: int, end: int, moves: Any, at: int) -> int:
     return 0
 
 
+@kernel(LEGAL_MOVES)
 def always_at_0(states: Any, row: int, keys: Any, first: int, end: int, moves: Any, at: int) -> int:
-    return tictactoe.legal_moves(states, row, keys, first, end, moves, 0)
+    return RULES(states, row, keys, first, end, moves, 0)
 
 
+@kernel(LEGAL_MOVES)
 def of_row_0(states: Any, row: int, keys: Any, first: int, end: int, moves: Any, at: int) -> int:
-    return tictactoe.legal_moves(states, 0, keys, first, end, moves, at)
+    return RULES(states, 0, keys, first, end, moves, at)
 
 
+@kernel(PLAY)
 def reads_after_writing(from_states: Any, from_row: int, to_states: Any, to_row: int, move: Any) -> None:
     to_states[to_row, 0] = from_states[from_row, 1]
-    to_states[to_row, 1] = from_states[from_row, 0] | np.uint64(1 << move)
+    to_states[to_row, 1] = from_states[from_row, 0] | (np.uint64(1) << np.uint64(move))
 
 
+@kernel(PLAY)
 def writes_one_word(from_states: Any, from_row: int, to_states: Any, to_row: int, move: Any) -> None:
-    to_states[to_row, 0] = from_states[from_row, 0] | np.uint64(1 << move)
+    to_states[to_row, 0] = from_states[from_row, 0] | (np.uint64(1) << np.uint64(move))
 
 
+@kernel(PLAY)
 def overwrites(from_states: Any, from_row: int, to_states: Any, to_row: int, move: Any) -> None:
-    from_states[from_row, 0] = 7
+    from_states[from_row, 0] = np.uint64(7)
 
 
 @pytest.mark.parametrize(
@@ -80,6 +92,20 @@ def overwrites(from_states: Any, from_row: int, to_states: Any, to_row: int, mov
 def test_a_game_that_does_not_fit_is_refused(changes: dict[str, Any], said: str) -> None:
     with pytest.raises(UserError, match=said):
         check_rules(TICTACTOE._replace(**changes), 100)
+
+
+def test_rules_that_are_not_compiled_and_states_of_another_type_are_refused() -> None:
+    plain: Any = tictactoe.legal_moves
+    with pytest.raises(UserError, match=r"its rule legal_moves is plain Python(.|\n)*@kernel\(LEGAL_MOVES\)"):
+        check_rules(TICTACTOE._replace(legal_moves=plain.py_func), 100)
+    with pytest.raises(UserError, match=r"its first state is int64\[2\]"):
+        check_rules(TICTACTOE._replace(initial=np.zeros(2, np.int64)), 100)  # type: ignore[arg-type]
+
+
+def test_two_moves_with_one_logit_are_refused() -> None:
+    encoding = Encoding(lambda p: p.states_BW.float(), lambda p: p.moves_BM // 2)
+    with pytest.raises(UserError, match=r"the moves 0 and 1(.|\n)*both have the index 0"):
+        largest_move_index(encoding, check_rules(TICTACTOE, 9), torch.device("cpu"))
 
 
 def seldom_wrong(answer: int) -> Any:

@@ -67,7 +67,11 @@ FILES = [
     ({"GAME": RULE.format("has_chance=True")}, "self-play of tic-tac-toe", "chance or hidden information"),
     ({"GAME": RULE.format("has_hidden_information=True")}, "self-play of tic-tac-toe", "chance or hidden information"),
     ({"GAME": RULE.format("num_players=3")}, "self-play of tic-tac-toe", "it has 3 players"),
-    ({"GAME": RULE.format("legal_moves=lambda *a: 12")}, "at ply 0 legal_moves returned 12", "1 to 9"),
+    (
+        {"GAME": RULE.format("legal_moves=lambda *a: 12")},
+        "its rule legal_moves is plain Python",
+        "@kernel(LEGAL_MOVES)",
+    ),
     ({"VALUE": "self.value(h)[:, 0] * torch.nan"}, "the net's output in self-play, iteration 1", "8 of 8 positions"),
     ({"POLICY": "self.policy(h) / 0, "}, "the net's output in self-play, iteration 1", "8 of 8 positions"),
     ({"POLICY": "self.policy(h)[:, :5], "}, "indices up to 8", "[8, 5]"),

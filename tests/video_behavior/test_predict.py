@@ -116,6 +116,15 @@ def test_predict_writes_a_row_for_each_frame_and_events_that_can_be_read_back(
     assert "a.mp4: done before" in capsys.readouterr().out
     assert (out / "a.csv").stat().st_mtime_ns == before
     assert (out / "b.csv").exists()
+    assert not list(out.glob("predictions-*.boris")), "what nobody has changed is written again"
+
+    corrected = (out / "predictions.boris").read_text().replace("labels of r", "corrected by Ann")
+    (out / "predictions.boris").write_text(corrected)
+    for _ in range(2):
+        assert main(predict) == 0
+        assert "summary.csv, predictions-2.boris, least_certain.boris" in capsys.readouterr().out
+    assert (out / "predictions.boris").read_text() == corrected, "a person's work stays"
+    assert read_boris_project(out / "predictions-2.boris").annotations == project.annotations
 
 
 def test_overlapping_behaviours_and_a_rule_that_the_run_keeps(

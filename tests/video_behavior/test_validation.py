@@ -10,6 +10,7 @@ import torch
 
 from ranks.workloads.video_behavior.clips.cut import ClipCutter
 from ranks.workloads.video_behavior.net.nets import make_net
+from ranks.workloads.video_behavior.scoring import VideoPrediction, score
 from ranks.workloads.video_behavior.validation import frame_scores, log_loss, predict_frames
 from tests.video_behavior.example_frames import CLASSES, SMALL, example_frames, world_of
 
@@ -38,3 +39,16 @@ def test_scores_of_a_perfect_and_of_a_constant_answer() -> None:
     assert log_loss(data, data.frames_of("test"), uniform) == pytest.approx(math.log(3))
     rest = float((data.class_N[data.frames_of("test")] == 0).mean())
     np.testing.assert_allclose(frame_scores(data, data.frames_of("test"), uniform).macro_f1, 2 * rest / (1 + rest) / 3)
+
+
+def test_an_interval_is_of_samples_that_show_every_class() -> None:
+    """Class 2 is easy and class 1 hard, and one animal alone shows class 1. The mean of the others would be 1."""
+    easy, hard = np.zeros(20, np.int64), np.array([1, 0] * 10)
+    easy[10:] = 2
+    videos = [
+        VideoPrediction(animal, animal, truth, np.eye(3)[np.where(truth == 1, 0, truth)])
+        for animal, truth in (("m1", easy), ("m2", easy), ("m3", easy), ("m4", hard))
+    ]
+    found = score(videos, [video.probability_NC.argmax(1) for video in videos], excluded=())
+    assert found.macro_f1.value < 0.66
+    assert found.macro_f1.high < 0.67

@@ -16,7 +16,7 @@ from ranks.workloads.video_behavior.metrics.frames import confusion_counts, fram
 from ranks.workloads.video_behavior.scoring import by_video
 from ranks.workloads.video_behavior.smoothing.smoothing import choose_smoothing, smoothed_labels
 from ranks.workloads.video_behavior.tables.baselines import split_by_clip
-from ranks.workloads.video_behavior.validation import BACKGROUND_CLASS, frame_scores
+from ranks.workloads.video_behavior.validation import frame_scores
 
 Floats = npt.NDArray[np.float32]
 STRIDE = 4
@@ -49,7 +49,7 @@ def scores_of_trees(features_NF: Floats, data: LabelledFrames, seed: int) -> dic
         [video.truth for video in videos["val"]],
         [data.class_N[v.first_frame : v.first_frame + v.num_frames] for v in data.videos_of("train")],
         len(data.classes),
-        excluded=BACKGROUND_CLASS,
+        excluded=data.excluded,
     )
     truth_n = np.concatenate([video.truth for video in videos["test"]])
     raw_n = np.concatenate([video.probability_NC.argmax(1) for video in videos["test"]])

@@ -30,12 +30,20 @@ def check_rules(game: Game, max_plies: int) -> Leaves:
 
     Raises UserError for chance, hidden information, more than two players, and for rules that return
     an impossible number of moves, a move twice, change the position that they start from, or answer
-    otherwise for the same position in another row.
+    otherwise for the same position in another row; for rules that are not compiled, and for a first
+    state that is no uint64[W].
     """
     what = f"self-play of {game.name}"
     if game.num_players != 2 or game.has_chance or game.has_hidden_information:
         found = f"it has {game.num_players} players" if game.num_players != 2 else "it has chance or hidden information"
         raise UserError(what, found, "only games of two players without chance and hidden information can be learned")
+    for name, rule in (("play", game.play), ("legal_moves", game.legal_moves)):
+        if not hasattr(rule, "get_compile_result"):
+            do = f"decorate it: @kernel({name.upper()}), with ranks.jit.kernel and ranks.search.game.{name.upper()}"
+            raise UserError(what, f"its rule {name} is plain Python", do)
+    if game.initial.dtype != np.uint64 or game.initial.ndim != 1:
+        found = f"its first state is {game.initial.dtype}{list(game.initial.shape)}"
+        raise UserError(what, found, "give a uint64[W], for example np.zeros(2, np.uint64)")
     seen = [leaf for number in range(GAMES) for leaf in _random_game(game, what, number, min(max_plies, 200))]
     if not seen:
         raise UserError(what, "the game is over in its first position", "return its legal moves")

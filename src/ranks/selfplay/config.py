@@ -60,8 +60,8 @@ class SelfPlayConfig:
     resign_check: float = 0.1
     """Share of games without resignation, in which false ones are counted (AlphaGo Zero: 0.1)."""
     max_plies: int = 512
-    """A game of this many plies is cut: it counts as drawn, and the value does not learn from it, nor does the policy
-    of REINFORCE (AlphaZero: 512 for chess, as draws)."""
+    """A game of this many plies is cut: it counts as drawn, and the value does not learn from its result (from root
+    values it does, with --replay.root-value), nor does the policy of REINFORCE (AlphaZero: 512 for chess, as draws)."""
     cuda_graph: bool = True
     """On CUDA, capture the net's forward pass as a CUDA graph, once for each set of weights. Python in `forward` then
     runs at the capture alone."""
@@ -94,6 +94,10 @@ class SelfPlayConfig:
             if not is_valid:
                 value = getattr(self, name.replace("-", "_"))
                 raise UserError(f"--selfplay.{name} {value}", f"it must be {allowed}", "change it")
+
+        if self.search == "none" and self.full_searches < 1:
+            asked = f"--selfplay.search none --selfplay.full-searches {self.full_searches:g}"
+            raise UserError(asked, "without search all moves are made alike", "leave --selfplay.full-searches out")
 
     def simulations_at(self, iteration: int) -> int:
         """The simulations of a full search in an iteration, from 0: after n of N progressive iterations the share
@@ -141,6 +145,9 @@ class ReplayConfig:
             if not is_valid:
                 value = getattr(self, name.replace("-", "_"))
                 raise UserError(f"--replay.{name} {value}", f"it must be {allowed}", "change it")
+        if self.on_policy and self.first_positions:
+            asked = f"--replay.on-policy --replay.first-positions {self.first_positions}"
+            raise UserError(asked, "each iteration learns from its own positions alone", "leave one of them out")
 
     def check_batch(self, global_batch: int) -> None:
         """Raises UserError where the window is smaller than a batch."""
@@ -157,3 +164,6 @@ class ReplayConfig:
             asked = f"--selfplay.search none --replay.{on_policy}on-policy --replay.reuse {self.reuse:g}"
             found = "REINFORCE learns from games of the newest weights, and from each position once"
             raise UserError(asked, found, "give --replay.on-policy --replay.reuse 1, or --selfplay.search gumbel")
+        if search == "none" and self.root_value:
+            asked = f"--selfplay.search none --replay.root-value {self.root_value:g}"
+            raise UserError(asked, "without search there is no root value", "leave --replay.root-value out")

@@ -116,9 +116,9 @@ class Games:
 
     def false_resignations(self, resign_value: float, is_checked_N: NDArray[np.bool_]) -> dict[str, float]:
         """Of the games that were checked, in which nobody may resign, and in which a side would have resigned: the
-        share that this side did not lose. Empty where there is none."""
+        share that this side did not lose. Games that were cut have no result. Empty where there is none."""
         records = self.records
-        is_checked_P = np.repeat(is_checked_N, self.plies_N)
+        is_checked_P = np.repeat(is_checked_N & (self.truncated_N == 0), self.plies_N)
         rows = np.flatnonzero(is_checked_P & records.full_P & (records.value_P <= -resign_value))
         _, first = np.unique(records.game_P[rows], return_index=True)
         if not len(first):

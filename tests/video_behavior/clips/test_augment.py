@@ -16,6 +16,7 @@ from ranks import UserError, rng
 from ranks.workloads.video_behavior.clips.augment import (
     NUM_RANDOM,
     augment,
+    mirror_line,
     mirrored_classes,
     rotated,
     scaled,
@@ -140,3 +141,12 @@ def test_mirrors_swap_the_sides_in_joined_words() -> None:
     assert mirrored_classes(alone) == list(range(6))
     with pytest.raises(UserError, match="no class 'RightPawLick'"):
         mirrored_classes(("rest", "LeftPawLick"))
+
+
+def test_mirrors_swap_rotations_and_sides_of_a_lesion() -> None:
+    names = ("clockwise", "anti-clockwise", "turn CW", "turn CCW", "ipsilateral turn", "contralateral turn", "clock")
+    assert mirrored_classes(names) == [1, 0, 3, 2, 5, 4, 6]
+    assert mirrored_classes(("CounterClockwise", "Clockwise")) == [1, 0]
+    line = mirror_line(names, mirrored_classes(names))
+    assert "exchanges clockwise and anti-clockwise, turn CW and turn CCW, ipsilateral" in line
+    assert "no class changes" in mirror_line(("rest", "groom"), [0, 1])

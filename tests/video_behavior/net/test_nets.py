@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,7 +17,7 @@ from ranks.onnx_export.layout import examples_of, layout_of
 from ranks.onnx_export.write import write_onnx
 from ranks.workloads.video_behavior.config import PRESETS, ClipConfig, Config, VideoNetConfig
 from ranks.workloads.video_behavior.net.examples import example_inputs
-from ranks.workloads.video_behavior.net.layers import grey_and_motion
+from ranks.workloads.video_behavior.net.layers import grey_and_motion, stage_strides
 from ranks.workloads.video_behavior.net.nets import VideoNet, make_net
 from tests.engine.export.plain_torch import value_of
 from tests.video_behavior.example_frames import SMALL
@@ -109,8 +110,23 @@ def test_wrong_sizes_are_refused() -> None:
         lambda: VideoNetConfig(width=0),
         lambda: VideoNetConfig(blocks=(1, 0)),
         lambda: Config(imbalance_power=2.0),
+        lambda: Config(clips=ClipConfig(frames=13)),
+        lambda: Config(clips=ClipConfig(frames=9), net=VideoNetConfig(stem_stride=(2, 4, 4))),
         lambda: Config(labels="multi", unlabelled="ignore"),
     )
     for make in wrong:
         with pytest.raises(UserError):
             make()
+
+
+@pytest.mark.parametrize("blocks", [(1,), (1, 1), (1, 1, 1), (1, 1, 1, 1)])
+@pytest.mark.parametrize("stem", [1, 2])
+def test_the_middle_of_the_last_frames_is_the_labelled_frame(blocks: tuple[int, ...], stem: int) -> None:
+    """Each stride of 2 with a kernel of 3 keeps every second frame, from the first on."""
+    strides = [stem, *(stride[0] for stride in stage_strides(len(blocks)))]
+    cfg = VideoNetConfig(blocks=blocks, stem_stride=(stem, 4, 4))
+    assert cfg.time_stride == math.prod(strides)
+    allowed = [frames for frames in range(1, 42, 2) if (frames - 1) % (2 * cfg.time_stride) == 0]
+    for frames in allowed:
+        kept = range(0, frames, cfg.time_stride)
+        assert kept[len(kept) // 2] == frames // 2

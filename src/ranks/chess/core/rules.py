@@ -171,4 +171,15 @@ START[0, :8] = [
 START[0, 9] = START[0, 3]
 START[0, CLOCKS_WORD] = 1 << 16
 START[0, KEY_WORD] = full_key(START, 0)
-CHESS = Game("chess", START[0], MAX_MOVES, KEY_WORD, 128, play, legal_moves, draw_kinds=DRAW_KINDS, draw_kind=draw_kind)
+CHESS = Game(
+    "chess",
+    START[0],
+    MAX_MOVES,
+    KEY_WORD,
+    128,
+    play,
+    legal_moves,
+    draw_kinds=DRAW_KINDS,
+    draw_kind=draw_kind,
+    mean_moves=64,
+)

@@ -113,9 +113,19 @@ def check_value(value: Tensor, rows: int) -> None:
 
 def largest_move_index(encoding: Encoding, leaves: Leaves, device: torch.device) -> int:
     """The largest index among the policy logits of any legal move in these positions. It waits for the
-    device."""
+    device. Raises UserError where two moves of a position have the same index."""
     positions = Positions.of(leaves, device)
-    return int(encoding.move_indices(positions).masked_fill(~positions.is_move(), 0).max())
+    is_move_BM = positions.is_move()
+    indices_BM = encoding.move_indices(positions).masked_fill(~is_move_BM, -1)
+    sorted_BM, order_BM = indices_BM.sort(1)
+    is_twice_BM = (sorted_BM[:, 1:] == sorted_BM[:, :-1]) & (sorted_BM[:, 1:] >= 0)
+    if is_twice_BM.any():
+        row, column = (int(place) for place in is_twice_BM.nonzero()[0])
+        first, second = (int(positions.moves_BM[row, order_BM[row, at]]) for at in (column, column + 1))
+        found = f"both have the index {int(sorted_BM[row, column])}, so a net cannot tell them apart"
+        do = "give each legal move of a position a logit of its own (Encoding.move_indices)"
+        raise UserError(f"the policy logits of the moves {first} and {second}", found, do)
+    return max(0, int(indices_BM.max()))
 
 
 def check_move_indices(game: Game, net: Any, encoding: Encoding, leaves: Leaves, device: torch.device) -> None:

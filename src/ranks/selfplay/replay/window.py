@@ -2,8 +2,8 @@
 
 Each iteration's positions, and the moves of its games, are a kept file,
 runs/NAME/kept/replay/ITERATION-SHA256.safetensors: written once, memory-mapped, named by the
-checkpoints that need it, and deleted when none does. So a save and the start of an iteration cost the
-same for any window.
+checkpoints that need it, and deleted when none does. So the cost of a save and of the start of an
+iteration grows with the number of parts, not with that of positions.
 
 Legend: P positions of a part, B positions of a batch, M the most legal moves of a position.
 """

@@ -12,6 +12,8 @@ from ranks.errors import UserError
 
 BLOCKS = {"r2plus1d-s": (1, 2, 3, 6), "x3d-s": (1, 2, 5, 9), "mouse3d": (1, 1, 1, 1)}
 """Residual blocks of each stage: about 3 million parameters at width 24, and 5 to 6 GFLOP a clip of 17 x 256 x 256."""
+HALVES_TIME = (1, 2)
+"""The stages that halve time, see net/layers.py."""
 Split: TypeAlias = Literal["train", "val", "test"]
 SPLITS: tuple[Split, ...] = ("train", "val", "test")
 
@@ -55,7 +57,7 @@ class ClipConfig:
     """A clip: frames around the frame that it labels."""
 
     frames: int = 17
-    """Frames of a clip, an odd number."""
+    """Frames of a clip: 9, 17, 25, ... where the net halves time, as by default; for mouse3d any odd number."""
     stride: int = 1
     """Every so many frames of the video."""
     size: int = 256
@@ -130,6 +132,13 @@ class VideoNetConfig:
         """Residual blocks of each stage."""
         return self.blocks if self.blocks is not None else BLOCKS[self.name]
 
+    @property
+    def time_stride(self) -> int:
+        """Every so many frames of a clip is one at the end of the net."""
+        if self.name == "mouse3d":
+            return 1
+        return self.stem_stride[0] * 2 ** sum(stage < len(self.blocks_of_stages) for stage in HALVES_TIME)
+
 
 @dataclass(frozen=True)
 class Config:
@@ -176,7 +185,7 @@ class Config:
     iterations: int = free(4_000)
     """Updates of the whole run."""
     eval_every: int = free(200)
-    """Iterations between validations; by default an epoch."""
+    """Iterations between validations; the default is an epoch of 25,600 clips."""
     workers: int = free(0)
     """Processes of each rank that read clips ahead, where the device does not hold all frames."""
     eval_stride: int = 1
@@ -191,6 +200,12 @@ class Config:
         if wrong is not None:
             found = f"'{wrong}' is not ANIMAL:{'|'.join(SPLITS)}"
             raise UserError(f"--split {' '.join(self.split)}", found, "write m1:train, or leave --split out")
+        step = 2 * self.net.time_stride
+        if (self.clips.frames - 1) % step:
+            found = (
+                f"the net halves time, and keeps the labelled frame in the middle of 1, {step + 1}, {2 * step + 1}, ..."
+            )
+            raise UserError(f"--clips.frames {self.clips.frames}", found, "give one of those")
         for name in ("imbalance_power", "bout_power"):
             if not 0 <= getattr(self, name) <= 1:
                 flag = f"--{name.replace('_', '-')}"

@@ -113,8 +113,15 @@ def score(videos: Sequence[VideoPrediction], labels: Sequence[Ints], excluded: t
     def bouts_by(stacked_7C: Ints) -> BoutMetrics:
         return bout_metrics(BoutCounts.of(stacked_7C), excluded)
 
+    supported_C = measure(sum_of(frames_A)).support_C > 0
+
+    def macro_f1(counts: Ints) -> float:
+        found = measure(counts)
+        return found.macro_f1 if (found.support_C[supported_C] > 0).all() else math.nan
+
     def event_f1(stacked_7C: Ints) -> float:
-        return bouts_by(stacked_7C).macro_f1
+        found, bouts_C = bouts_by(stacked_7C), bouts_by(sum_of(events[IOUS[0]])).support_C
+        return found.macro_f1 if (found.support_C[bouts_C > 0] > 0).all() else math.nan
 
     def f1_of(counts: Ints, c: int) -> float:
         return float(measure(counts).f1_C[c])
@@ -123,7 +130,7 @@ def score(videos: Sequence[VideoPrediction], labels: Sequence[Ints], excluded: t
     truth_NC = truth if multi else np.eye(num_classes, dtype=np.int64)[truth]
     return BehaviorScores(
         frames=measure(sum_of(frames_A)),
-        macro_f1=interval_over_animals(frames_A, lambda counts: measure(counts).macro_f1),
+        macro_f1=interval_over_animals(frames_A, macro_f1),
         f1_C=tuple(interval_over_animals(frames_A, partial(f1_of, c=c)) for c in range(num_classes)),
         average_precision_C=average_precision(score_counts(probability_NC, truth_NC)),
         ece=reliability(calibration_counts(*decisions(probability_NC, truth))).ece,

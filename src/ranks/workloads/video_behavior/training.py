@@ -49,7 +49,11 @@ def train(cfg: Config, world: World, data: LabelledFrames | None = None) -> Summ
 
     best, epoch = BestScore(), list[StepStats]()
     with Run.open(cfg, world, keep=dict(learner=learner, best=best), data=data.sha256) as run:
-        for line in (*study_lines(data, clips.balance), f"{learner.num_parameters:,} parameters; {layout}"):
+        for line in (
+            *study_lines(data, clips.balance),
+            clips.mirrors,
+            f"{learner.num_parameters:,} parameters; {layout}",
+        ):
             world.session.note(line)
         for iteration in run.iterations(cfg.iterations):
             epoch.append(learner.step(loss, clips.at(iteration)))

@@ -8,7 +8,7 @@
                 parts.drop(parts.files[0])
             board_P9 = parts.open(part)["board_P9"]
 
-A save writes the names of the files, not their content, so it costs the same for any number of them.
+A save writes the names of the files, not their content: about 1 KB for each.
 """
 
 from __future__ import annotations

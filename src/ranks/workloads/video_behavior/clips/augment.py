@@ -1,7 +1,7 @@
 """Random changes of clips, on the device, for all clips of a batch at once.
 
 A clip is mirrored, then rotated, then its brightness and contrast change; the same for all its frames. The random
-numbers of a clip are keyed by (seed, "augment", iteration, number of the clip). Time is never reversed: some behaviours
+numbers of a clip are keyed by (seed, "augment", epoch, number of the clip). Time is never reversed: some behaviours
 differ only in the order of their frames.
 
 Legend: B clips, T frames, H height, W width, C classes, D random numbers of a clip.
@@ -22,36 +22,63 @@ from ranks.errors import UserError
 from ranks.workloads.video_behavior.config import AugmentConfig
 
 NUM_RANDOM = 5
-SIDES = {"l": "r", "r": "l", "left": "right", "right": "left"}
+SIDES = (
+    ("l", "r"),
+    ("left", "right"),
+    ("cw", "ccw"),
+    ("clockwise", "counterclockwise"),
+    ("ipsi", "contra"),
+    ("ipsilateral", "contralateral"),
+)
 """Words that a mirror exchanges in the name of a class."""
-WORD = re.compile(r"[^\W_]+")
+OTHER_SIDE = {word: other for pair in SIDES for word, other in (pair, pair[::-1])}
+SPELLINGS = re.compile(r"(counter|anti)[-_ ]?clockwise", re.IGNORECASE)
+PIECE = re.compile(r"[^\W_]+|[\W_]+")
 PARTS = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])|(?<=[A-Za-z]{2})(?=\d)")
 """Where a word has parts: turn|Left, L|Turn, left|1; not L1, which may be the name of a lever."""
 
 
-def mirrored_name(name: str) -> str:
-    """'turn_L' -> 'turn_R', 'LeftPaw' -> 'RightPaw'; another name stays as it is."""
+def parts_of(name: str) -> list[str]:
+    """The words of a class's name, and what stands between them: 'turn_L' -> ['turn', '_', 'L']."""
+    pieces = PIECE.findall(SPELLINGS.sub("counterclockwise", name))
+    return [part for piece in pieces for part in PARTS.split(piece)]
 
-    def other_side(part: str) -> str:
-        other = SIDES.get(part.lower(), part)
-        if part.isupper():
-            return other.upper()
-        return other.capitalize() if part[:1].isupper() else other
 
-    return WORD.sub(lambda word: "".join(map(other_side, PARTS.split(word.group()))), name)
+def other_side(part: str) -> str:
+    """'L' -> 'R', 'Left' -> 'Right'; another part stays as it is."""
+    other = OTHER_SIDE.get(part.lower(), part)
+    if part.isupper():
+        return other.upper()
+    return other.capitalize() if part[:1].isupper() else other
 
 
 def mirrored_classes(classes: Sequence[str]) -> list[int]:
-    """The class that each class becomes in a mirror: ["turn_L", "turn_R", "rest"] -> [1, 0, 2].
+    """The class that each class becomes in a mirror: ["turn_L", "turn_R", "rest"] -> [1, 0, 2]. Capitals do not matter.
 
     Raises UserError where a class of one side has no partner: in a mirror it would have the wrong label.
     """
-    for name in classes:
-        if mirrored_name(name) not in classes:
-            found = f"the class '{name}' has a side, and there is no class '{mirrored_name(name)}'"
+    place = {"\n".join(parts_of(name)).lower(): number for number, name in enumerate(classes)}
+    partners: list[int] = []
+    for number, name in enumerate(classes):
+        parts = parts_of(name)
+        mirrored = [other_side(part) for part in parts]
+        if mirrored == parts:
+            partners.append(number)
+        elif (other := place.get("\n".join(mirrored).lower())) is not None:
+            partners.append(other)
+        else:
+            found = f"the class '{name}' has a side, and there is no class '{''.join(mirrored)}'"
             do = "give --no-augment.flips, or a name without a side to the class"
             raise UserError("clips mirrored in training", found, do)
-    return [list(classes).index(mirrored_name(name)) for name in classes]
+    return partners
+
+
+def mirror_line(classes: Sequence[str], partners: Sequence[int]) -> str:
+    """What a mirror does to the classes, for the person who starts a training."""
+    pairs = [f"{classes[c]} and {classes[other]}" for c, other in enumerate(partners) if c < other]
+    if not pairs:
+        return "clips are mirrored, and no class changes: if one has a side, give --no-augment.flips"
+    return f"clips are mirrored, which exchanges {', '.join(pairs)} and changes no other class"
 
 
 def scaled(clips_BTHW: Tensor) -> Tensor:

@@ -24,7 +24,7 @@ from ranks.data.stream import stream
 from ranks.engine.distributed.world import World
 from ranks.engine.sharding import rng
 from ranks.engine.sharding.batch import StepBatch
-from ranks.workloads.video_behavior.clips.augment import augment, mirrored_classes, shifts
+from ranks.workloads.video_behavior.clips.augment import augment, mirror_line, mirrored_classes, shifts
 from ranks.workloads.video_behavior.clips.balance import ClassBalance, class_balance
 from ranks.workloads.video_behavior.clips.cut import ClipCutter, ClipReader, ReadClips
 from ranks.workloads.video_behavior.clips.labelled import ClipBouts, split_bouts
@@ -101,6 +101,7 @@ class ClipStream:
         workers = 0 if cutter.resident else cfg.workers
         self._stream = stream(self.clips, cfg.global_batch, world, item="clips", workers=workers)
         partners = mirrored_classes(data.classes) if cfg.augment.flips else list(range(len(data.classes)))
+        self.mirrors = mirror_line(data.classes, partners) if cfg.augment.flips else "clips are not mirrored"
         self._partner_C = torch.tensor(partners).to(world.device)
 
     def at(self, iteration: int) -> StepBatch[ReadClips]:

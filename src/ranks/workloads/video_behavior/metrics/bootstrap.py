@@ -1,8 +1,9 @@
 """Intervals by a bootstrap over animals.
 
 Frames of one animal are not independent, so whole animals are drawn with replacement (Efron & Tibshirani 1993,
-chapter 13: percentile intervals). Random numbers are counter-based: number i of sample s depends on the seed, s and i
-alone.
+chapter 13: percentile intervals). A mean over classes is not defined in a sample that shows one of them nowhere: such
+samples are left out, since the mean of the others would be that of an easier task. Random numbers are counter-based:
+number i of sample s depends on the seed, s and i alone.
 
 Legend: A animals, S samples.
 """

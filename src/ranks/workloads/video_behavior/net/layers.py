@@ -132,6 +132,6 @@ def pointwise(channels: int, out_channels: int, stride: Size = (1, 1, 1)) -> Vid
 
 
 def stage_strides(stages: int) -> list[Size]:
-    """The stride in time, height and width of the first block of each stage. Time is halved in the second and third
-    stage: an odd number of frames keeps its centre, since output frame t is centred at input frame 2t."""
+    """The stride in time, height and width of the first block of each stage. Time is halved in two stages. Output
+    frame t is centred at input frame 2t, so the middle output is the centre of a clip of 9, 17, 25, ... frames."""
     return [(2 if stage in (1, 2) else 1, 2, 2) for stage in range(stages)]

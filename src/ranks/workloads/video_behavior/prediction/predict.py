@@ -90,7 +90,8 @@ def predict_videos(
         out.mkdir(parents=True, exist_ok=True)
         bar = stack.enter_context(ProgressBar(title="predict", unit="frames"))
         prediction = Prediction(trained, rule_of(trained, bar), trained.picture, out, overlay)
-        predicted, summaries, unread = list[PredictedVideo](), list[VideoSummary](), list[str]()
+        predicted, summaries = list[PredictedVideo](), list[VideoSummary]()
+        unread, written = list[str](), list[Path]()
         for number, (name, video) in enumerate(videos.items(), 1):
             try:
                 found, rows = _one(prediction, name, video, bar, f"video {number} of {len(videos)}, {video.video.name}")
@@ -102,13 +103,15 @@ def predict_videos(
             summaries += rows
         if predicted:
             write_summary(out / "summary.csv", summaries)
-            write_project(out / "predictions.boris", f"labels of {run}", [video.annotation for video in predicted])
+            written.append(out / "summary.csv")
+            every = [video.annotation for video in predicted]
+            written.append(write_project(out / "predictions.boris", f"labels of {run}", every))
         if num_uncertain and predicted:
             chosen = least_certain(predicted, num_uncertain)
-            write_project(out / "least_certain.boris", f"what {run} is least sure of", chosen)
+            written.append(write_project(out / "least_certain.boris", f"what {run} is least sure of", chosen))
     if not predicted:
         raise UserError(asked, f"no video could be labelled: {unread[0]}", "give videos that can be decoded")
-    print(f"{out}: {len(predicted)} of {len(videos)} videos labelled; summary.csv, predictions.boris")
+    print(f"{out}: {len(predicted)} of {len(videos)} videos labelled; {', '.join(path.name for path in written)}")
     return 1 if unread else 0
 
 

@@ -5,7 +5,8 @@
     NAME.ethogram.png    the net's labels over time, above them a person's
     NAME.overlay.mp4     the video with the label in it (--overlay)
     NAME.done.json       written last: what the others were made from, and the row of the summary
-    predictions.boris    a project that BORIS opens, with an observation for each video
+    predictions.boris    a project that BORIS opens, with an observation for each video; predictions-2.boris where a
+                         person has changed it
     least_certain.boris  the same with the bouts that the net is least sure of (--least-certain)
 
 Legend: N frames, C classes, K least certain bouts.
@@ -13,6 +14,7 @@ Legend: N frames, C classes, K least certain bouts.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 from collections.abc import Iterator, Sequence
@@ -126,12 +128,36 @@ def least_certain(videos: Sequence[PredictedVideo], count: int) -> list[Annotati
     ]
 
 
-def write_project(path: Path, title: str, annotations: Sequence[Annotation]) -> None:
-    """A project of BORIS with an observation for each annotation. Raises UserError."""
+def write_project(path: Path, title: str, annotations: Sequence[Annotation]) -> Path:
+    """A project of BORIS with an observation for each annotation. Returns where it is: a file that has changed since a
+    command wrote it is a person's work and stays, and the project gets the next free name. Raises UserError."""
     project = empty_project(title)
     for annotation in annotations:
         project = with_annotation(project, annotation)
-    write_boris_project(path, project)
+    free, number = path, 2
+    while free.exists() and not _is_as_written(free):
+        free, number = path.with_stem(f"{path.stem}-{number}"), number + 1
+    write_boris_project(free, project)
+    _replace(_hash_file(free), hashlib.sha256(free.read_bytes()).hexdigest())
+    return free
+
+
+def _is_as_written(path: Path) -> bool:
+    """Whether a file is still what `write_project` has written."""
+    try:
+        return _hash_file(path).read_text(encoding="utf-8").strip() == hashlib.sha256(path.read_bytes()).hexdigest()
+    except OSError:
+        return False
+
+
+def _hash_file(path: Path) -> Path:
+    return path.with_name(f".{path.name}.sha256")
+
+
+def _replace(path: Path, text: str) -> None:
+    temporary = path.with_name(f".{path.name.lstrip('.')}.tmp-{os.getpid()}")
+    temporary.write_text(f"{text}\n", encoding="utf-8")
+    os.replace(temporary, path)
 
 
 def write_done(
@@ -144,9 +170,7 @@ def write_done(
         "video": asdict(video),
         "summaries": [asdict(one) for one in summaries],
     }
-    temporary = path.with_name(f".{path.name}.tmp-{os.getpid()}")
-    temporary.write_text(json.dumps(content) + "\n", encoding="utf-8")
-    os.replace(temporary, path)
+    _replace(path, json.dumps(content))
 
 
 def read_done(path: Path, made_from: dict[str, Any]) -> tuple[PredictedVideo, list[VideoSummary]] | None:

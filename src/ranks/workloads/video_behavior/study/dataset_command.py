@@ -54,6 +54,8 @@ def dataset(
         print("\n".join(f"note: {note}" for note in draft.notes[:20]) or "every annotation has its video")
         if len(draft.notes) > 20:
             print(f"note: and {len(draft.notes) - 20} more")
+        if draft.guess is not None:
+            print(f"note: {draft.guess}")
         write_dataset_csv(path, draft.videos)
         print(f"{path}: drafted, {len(draft.videos)} videos")
     videos = read_dataset_csv(path)

@@ -17,6 +17,7 @@ ANNOTATION_SUFFIXES = frozenset([".boris", ".csv", ".tsv", ".txt", ".gz"])
 MAX_FILES = 100_000
 ANIMAL = re.compile(r"(?<![a-z])(animal|mouse|rat|subject|id|m|r|a)[-_ ]?(\d+)(?!\d)", re.IGNORECASE)
 SEPARATORS = ("_", "-", ".", " ")
+SHOWN_ANIMALS = 8
 PREDICTION = "prediction_"
 """May stand before the name of a video."""
 TRIAL = re.compile(r"(.*?)(\d+)")
@@ -29,6 +30,18 @@ class Draft:
 
     videos: tuple[StudyVideo, ...]
     notes: tuple[str, ...]
+
+    @property
+    def guess(self) -> str | None:
+        """A line on animals that were guessed from the names of the videos; None where none was."""
+        animals = sorted({video.animal for video in self.videos} - {""})
+        if not animals:
+            return None
+        more = f" and {len(animals) - SHOWN_ANIMALS} more" if len(animals) > SHOWN_ANIMALS else ""
+        shown = f"{', '.join(animals[:SHOWN_ANIMALS])}{more}"
+        return (
+            f"animals are guessed from the names of the videos: {shown}; correct the column animal where they are none"
+        )
 
 
 def draft_study(folder: Path) -> Draft:

@@ -2,11 +2,13 @@
 
     python -m ranks.workloads.video_behavior.video.store.decode_part '{"video": ..., "folder": ..., "key": ..., ...}'
 
-It prints a line of JSON after each block, `{"frames": 640}`. It ends with the process that started it.
+It prints a line of JSON after each block, `{"frames": 640}`, and `{"flushing": true}` before it waits for the disk. It
+ends with the process that started it.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import sys
@@ -21,7 +23,7 @@ from ranks.errors import UserError
 from ranks.workloads.video_behavior.end_with import end_with
 from ranks.workloads.video_behavior.video.decode import open_video
 from ranks.workloads.video_behavior.video.picture import Crop, Fit, Picture
-from ranks.workloads.video_behavior.video.store.part import HEAD_BYTES, StorePart, npy_head, sha256_of, temporary_file
+from ranks.workloads.video_behavior.video.store.part import HEAD_BYTES, StorePart, npy_head, temporary_file
 
 FAILED = 2
 """The exit code where the video is bad or the disk is full; the line before it says why."""
@@ -58,23 +60,26 @@ def decode_part(task: PartTask) -> None:
     """
     folder, video = Path(task.folder), Path(task.video)
     path, temporary = folder / f"{task.key}.npy", temporary_file(folder, task.key)
-    times_s: list[float] = []
+    times_s, digest = list[float](), hashlib.sha256()
     try:
         with writing(f"to cache {video}", folder, NOTHING_SAVED), open_video(video, threads=task.threads) as opened:
             with temporary.open("wb") as file:
                 file.write(bytes(HEAD_BYTES))
                 for block in opened.blocks(Picture(task.size, task.fit, task.crop)):
-                    file.write(np.ascontiguousarray(block.frames_NHW).data)
+                    frames = np.ascontiguousarray(block.frames_NHW).data
+                    file.write(frames)
+                    digest.update(frames)
                     times_s += block.times_s_N.tolist()
                     print(json.dumps({"frames": len(times_s)}), flush=True)
                 file.seek(0)
                 file.write(npy_head((len(times_s), *task.size)))
                 file.flush()
+                print(json.dumps({"flushing": True}), flush=True)
                 os.fsync(file.fileno())
             os.replace(temporary, path)
-            sha256 = sha256_of(np.load(path, mmap_mode="r"))
             warnings, missing = tuple(opened.warnings), opened.missing_frames
-            StorePart(task.key, video, task.size, sha256, np.array(times_s), warnings, missing).write(folder)
+            part = StorePart(task.key, video, task.size, digest.hexdigest(), np.array(times_s), warnings, missing)
+            part.write(folder)
             sync_folder(folder)
     finally:
         remove(temporary)

@@ -24,6 +24,8 @@ from ranks.workloads.video_behavior.video.store.decode_part import FAILED, PartT
 
 ATTEMPTS = 2
 MAX_NAMED = 10
+FLUSH_S = 1800.0
+"""A process may wait so long for the disk: 7 GB an hour of video, on a slow disk that others use too."""
 
 
 def decode_all(tasks: Sequence[PartTask], expected_frames: int, workers: int, silent_s: float) -> None:
@@ -132,11 +134,13 @@ class _Decoding:
             self._again(one, f"its decoder ended after {one.frames:,} frames ({ended})", bar)
 
     def _end_silent(self, bar: ProgressBar) -> None:
-        for one in [one for one in self.running if time.monotonic() - one.seen_s > self.silent_s]:
-            self.running.remove(one)
-            one.process.kill()
-            one.process.wait()
-            self._again(one, f"its decoder hung after {one.frames:,} frames for {self.silent_s:g} s", bar)
+        for one in list(self.running):
+            limit_s = FLUSH_S if "flushing" in one.answer else self.silent_s
+            if time.monotonic() - one.seen_s > limit_s:
+                self.running.remove(one)
+                one.process.kill()
+                one.process.wait()
+                self._again(one, f"its decoder hung after {one.frames:,} frames for {limit_s:g} s", bar)
 
     def _again(self, one: _Decoder, found: str, bar: ProgressBar) -> None:
         bar.advance(-one.frames)

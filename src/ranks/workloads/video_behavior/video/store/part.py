@@ -8,7 +8,6 @@ Legend: n frames of the video, H, W pixels.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import math
 import os
@@ -116,11 +115,3 @@ def npy_head(shape: tuple[int, ...]) -> bytes:
 def temporary_file(folder: Path, key: str) -> Path:
     """Where this process writes a file of a part before it is whole."""
     return folder / f".{key}.{os.getpid()}.tmp"
-
-
-def sha256_of(frames_NHW: Grey, block: int = 1024) -> str:
-    """Of the greys, in bounded memory."""
-    digest = hashlib.sha256()
-    for first in range(0, len(frames_NHW), block):
-        digest.update(np.ascontiguousarray(frames_NHW[first : first + block]).data)
-    return digest.hexdigest()
