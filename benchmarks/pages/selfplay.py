@@ -50,7 +50,7 @@ def speed(result: dict[str, Any] | None) -> Iterator[str]:
 
 
 def many_parts(result: dict[str, Any]) -> Iterator[str]:
-    """What a window of many small parts costs, beside one of a single part."""
+    """What a window of many small parts costs, and one of a single part."""
     few, many = (result["comparisons"].get(f"c gather {parts}") for parts in (1, 1000))
     if few is None or many is None:
         return

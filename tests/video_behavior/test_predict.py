@@ -14,7 +14,9 @@ import torch
 from ranks import RunConfig, World
 from ranks.cli.main import main
 from ranks.engine.files.strict_json import read_object
+from ranks.workloads.video_behavior.annotations.boris_events import write_boris_events
 from ranks.workloads.video_behavior.annotations.boris_project import read_boris_project
+from ranks.workloads.video_behavior.annotations.events import Annotation, Event
 from ranks.workloads.video_behavior.annotations.read import read_annotation
 from ranks.workloads.video_behavior.clips.cut import ClipReader
 from ranks.workloads.video_behavior.config import ClipConfig
@@ -23,6 +25,7 @@ from ranks.workloads.video_behavior.prediction.summary import VideoSummary, time
 from ranks.workloads.video_behavior.prediction.written import least_certain, predicted_video
 from ranks.workloads.video_behavior.smoothing.label_rule import LabelRule, read_rule
 from ranks.workloads.video_behavior.smoothing.smoothing import Smoothing
+from ranks.workloads.video_behavior.study.study import StudyVideo, write_dataset_csv
 from ranks.workloads.video_behavior.training import train
 from ranks.workloads.video_behavior.video.decode import open_video
 from tests.video_behavior.example_frames import CLASSES, SMALL, example_frames, pixels_of
@@ -125,6 +128,22 @@ def test_predict_writes_a_row_for_each_frame_and_events_that_can_be_read_back(
         assert "summary.csv, predictions-2.boris, least_certain.boris" in capsys.readouterr().out
     assert (out / "predictions.boris").read_text() == corrected, "a person's work stays"
     assert read_boris_project(out / "predictions-2.boris").annotations == project.annotations
+
+
+def test_a_persons_bouts_are_those_of_frames_as_the_nets_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two states with different modifiers, one right after the other, are one bout; a point event is one frame."""
+    monkeypatch.chdir(tmp_path)
+    trained_run(tmp_path)
+    write_square(tmp_path / "a.mp4", 30)
+    states = Event("move", 0.2, 0.4, "", ("slow",)), Event("move", 0.4, 0.8, "", ("fast",)), Event("blink", 1.0, None)
+    write_boris_events(tmp_path / "a.tsv", [Annotation("a.mp4", states, 25.0, 1.2, "a")])
+    row = StudyVideo(tmp_path / "a.mp4", tmp_path / "a.tsv", "m1", "", None, 0.0, "")
+    write_dataset_csv(tmp_path / "dataset.csv", [row])
+    assert main(["video-behavior", "predict", "r", "dataset.csv"]) == 0
+    with (tmp_path / "predictions" / "summary.csv").open() as file:
+        rows = {row["behavior"]: row for row in csv.DictReader(file) if row["source"] == "person"}
+    assert (rows["move"]["bouts"], float(rows["move"]["total_s"])) == ("1", pytest.approx(0.6))
+    assert (rows["blink"]["bouts"], float(rows["blink"]["total_s"])) == ("1", pytest.approx(0.04))
 
 
 def test_overlapping_behaviours_and_a_rule_that_the_run_keeps(

@@ -5,6 +5,8 @@ from __future__ import annotations
 import gzip
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -21,6 +23,9 @@ from ranks.workloads.video_behavior.annotations.frame_labels import (
 )
 from ranks.workloads.video_behavior.annotations.frame_tables import write_binary_table, write_labels, write_zero_one
 from ranks.workloads.video_behavior.annotations.read import merged, parse_merge, read_annotation, shifted_events
+from ranks.workloads.video_behavior.clips.join import JoinedVideo, labels_of
+from ranks.workloads.video_behavior.config import Config
+from ranks.workloads.video_behavior.study.study import StudyVideo
 from tests.video_behavior.annotations import annotation_examples as examples
 
 CLASSES = ("rest", "lick", "shake")
@@ -43,13 +48,25 @@ def test_a_format_is_recognised_by_its_content(tmp_path: Path) -> None:
     assert read_annotation(written(path, examples.LABELS), fps=2.0).events == (Event("0", 0, 1.5), Event("1", 1.5, 3))
     found = read_annotation(written(path, examples.ZERO_ONE), fps=1.0)
     assert found.events == (Event("background", 0, 1), Event("lick", 1, 2))
-    assert found.duration_s == 3.0
+    assert (found.duration_s, found.unknown_frames) == (3.0, 1)
     assert read_annotation(written(path, examples.BINARY)).events == (Event("groom", 0, 1), Event("lick", 0.5, 1))
     found = read_annotation(written(path, examples.CALTECH), "S1", fps=25.0)
     assert found.events == (Event("base", 0, 0.4, "S1"), Event("lick", 0.4, 1.0, "S1"))
     path.write_bytes(gzip.compress(examples.PROJECT.encode()))
     assert read_annotation(path, "m1").events[0].subject == "m1"
     assert read_annotation(written(path, "\ufeff" + examples.NEW.replace("\t", ";"))).events == lick
+
+
+def test_frames_that_nobody_labelled_are_no_background(tmp_path: Path) -> None:
+    path = written(tmp_path / "annotation.csv", examples.ZERO_ONE)
+    video = JoinedVideo(
+        StudyVideo(Path("v.mp4"), path, "m1", "", None, 0.0, ""), read_annotation(path, fps=1.0), nominal_times(3, 1.0)
+    )
+    study: Any = SimpleNamespace(classes=("background", "lick"))
+    for labels in ("exclusive", "multi"):
+        with pytest.raises(UserError, match="1 frames are -1 in every column"):
+            labels_of(video, study, Config(labels=labels))
+    assert labels_of(video, study, Config(unlabelled="ignore")).tolist() == [[1, 0], [0, 1], [0, 0]]
 
 
 def test_frame_formats_are_written_and_read(tmp_path: Path) -> None:

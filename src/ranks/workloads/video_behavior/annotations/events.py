@@ -40,6 +40,8 @@ class Annotation:
     """The observation id of BORIS."""
     counts_frames: bool = False
     """Whether the file counts frames. Frame n is then at n / fps seconds, whatever its time stamp."""
+    unknown_frames: int = 0
+    """Frames of which the file says that nobody labelled them."""
     trials: int = 1
     """Recordings that were joined in time."""
     subjects: tuple[str, ...] = field(default=(), compare=False)

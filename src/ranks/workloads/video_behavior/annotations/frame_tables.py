@@ -92,26 +92,27 @@ def _labels(rows: Iterator[TableRow], frame: int, action: int, starts: array[int
 
 
 def read_zero_one(path: Path, delimiter: str, fps: float, max_rows: int = MAX_FRAME_ROWS) -> Annotation:
-    """Read 0/1 columns by frame. A row of -1 is a frame without a code. Raises UserError where frames jump, or for
-    other values."""
+    """Read 0/1 columns by frame. A row of -1 is a frame that nobody labelled. Raises UserError where frames jump, or
+    for other values."""
     header, rows = table_of(path, rows_of(path, delimiter, max_rows))
     names = _behaviors(header, path)
-    lines = array("q")
-    events = [
-        Event(names[at], first / fps, stop / fps) for at, first, stop in _runs_by_column(_checked(rows, lines), names)
-    ]
+    lines, unknown = array("q"), array("q")
+    runs = _runs_by_column(_checked(rows, lines, unknown), names)
+    events = sorted((Event(names[at], first / fps, stop / fps) for at, first, stop in runs), key=lambda e: e.start_s)
     duration_s = _duration_s(path, len(lines), fps)
-    return Annotation("", tuple(sorted(events, key=lambda event: event.start_s)), fps, duration_s, counts_frames=True)
+    return Annotation("", tuple(events), fps, duration_s, counts_frames=True, unknown_frames=len(unknown))
 
 
-def _checked(rows: Iterator[TableRow], lines: array[int]) -> Iterator[TableRow]:
-    """The rows, while their numbers and frames are checked and their lines are noted."""
+def _checked(rows: Iterator[TableRow], lines: array[int], unknown: array[int]) -> Iterator[TableRow]:
+    """The rows, while their numbers and frames are checked and their lines are noted. `unknown`: takes the frames that
+    nobody labelled."""
     for expected, row in enumerate(rows):
         lines.append(row.line)
         if whole_number(row, 0, "frame") != expected:
             row.fail(f"frame {row.cells[0].strip()} where {expected} was expected", "frames count from 0 in steps of 1")
         cells = row.cells[1:]
         if all(cell.strip() == UNLABELLED for cell in cells):
+            unknown.append(expected)
             row = TableRow(row.path, row.line, (row.cells[0], *("0" for _ in cells)))
         yield row
 

@@ -39,7 +39,7 @@ PARTS = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])|(?<=[A-Za-z]{2
 
 
 def parts_of(name: str) -> list[str]:
-    """The words of a class's name, and what stands between them: 'turn_L' -> ['turn', '_', 'L']."""
+    """The words of a class's name, and what is between them: 'turn_L' -> ['turn', '_', 'L']."""
     pieces = PIECE.findall(SPELLINGS.sub("counterclockwise", name))
     return [part for piece in pieces for part in PARTS.split(piece)]
 

@@ -174,7 +174,12 @@ def split_of(study: Study, videos: Sequence[StudyVideo], counts: ClassCounts, ke
 
 
 def labels_of(video: JoinedVideo, study: Study, cfg: Config) -> npt.NDArray[np.uint8]:
-    """uint8[N, C]: 1 where a frame shows a class. Raises UserError."""
+    """uint8[N, C]: 1 where a frame shows a class. Raises UserError, also for frames that nobody labelled, where they
+    would be taken for the background."""
+    if (unknown := video.annotation.unknown_frames) and cfg.unlabelled == "background":
+        found = f"{unknown:,} frames are -1 in every column, which means that nobody labelled them"
+        do = "give --unlabelled ignore, or label them" if cfg.labels == "exclusive" else "label them"
+        raise UserError(f"the annotation {video.row.annotation}", found, do)
     if cfg.labels == "multi":
         return multi_labels(video.annotation, study.classes, video.times_s_N)
     class_N = exclusive_labels(video.annotation, study.classes, video.times_s_N, unlabelled=cfg.unlabelled)

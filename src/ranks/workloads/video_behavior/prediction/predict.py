@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 
 from ranks.engine.files.disk import writing
@@ -18,6 +19,7 @@ from ranks.errors import UserError
 from ranks.progress import ProgressBar
 from ranks.workloads.video_behavior.annotations.boris_events import write_boris_events
 from ranks.workloads.video_behavior.annotations.events import Event
+from ranks.workloads.video_behavior.annotations.frame_labels import Floats, exclusive_labels, multi_labels
 from ranks.workloads.video_behavior.annotations.read import parse_merge
 from ranks.workloads.video_behavior.metrics.frames import Ints
 from ranks.workloads.video_behavior.prediction.pictures import draw_ethogram, overlaid
@@ -26,6 +28,7 @@ from ranks.workloads.video_behavior.prediction.summary import VideoSummary, time
 from ranks.workloads.video_behavior.prediction.trained_net import TrainedVideoNet, load_net, rule_of
 from ranks.workloads.video_behavior.prediction.written import (
     PredictedVideo,
+    bouts_of_labels,
     least_certain,
     predicted_video,
     read_done,
@@ -152,7 +155,7 @@ def _one(
     classes = trained.classes
     subject = trained.cfg.subject or ""
     result = predicted_video(name, video.video, found, labels, classes, prediction.background, subject=subject)
-    person = _of_a_person(video, trained, result.fps)
+    person = _of_a_person(prediction, video, found.times_s_N, result.fps, bar)
     write_frames(out / f"{name}.csv", found, labels, classes)
     write_boris_events(out / f"{name}.boris.tsv", [result.annotation])
     shown = tuple(name for c, name in enumerate(classes) if c != prediction.background)
@@ -184,13 +187,25 @@ def _probabilities(prediction: Prediction, path: Path, bar: ProgressBar, title: 
         return found
 
 
-def _of_a_person(video: StudyVideo, trained: TrainedVideoNet, fps: float) -> tuple[Event, ...] | None:
-    """The events of the annotation that have a class of the net; None without one."""
-    cfg = trained.cfg
+def _of_a_person(
+    prediction: Prediction, video: StudyVideo, times_s_N: Floats, fps: float, bar: ProgressBar
+) -> Sequence[Event] | None:
+    """The bouts of the annotation as training sees them, by frame and of the net's classes, so that they compare with
+    the net's; None without an annotation, or with one that gives no labels, which a line says."""
+    cfg, classes = prediction.trained.cfg, prediction.trained.classes
     found = annotation_of(video, subject=cfg.subject, merge=parse_merge(cfg.merge), video_fps=fps)
     if found is None:
         return None
-    return tuple(event for event in found.events if event.behavior in trained.classes)
+    known = replace(found, events=tuple(event for event in found.events if event.behavior in classes))
+    try:
+        if cfg.labels == "multi":
+            labels = multi_labels(known, classes, times_s_N).astype(np.int64)
+        else:
+            labels = exclusive_labels(known, classes, times_s_N, unlabelled="background")
+    except UserError as error:
+        bar.line(f"warning: {video.video.name}: not compared with a person: {error.asked}: {error.found}")
+        return None
+    return bouts_of_labels(labels, classes, times_s_N, prediction.background)
 
 
 def _write_overlay(path: Path, video: Path, labels: Ints, classes: Sequence[str], fps: float) -> None:

@@ -75,6 +75,19 @@ def predicted_video(
     """The events of a video from its labels. `background`: the class that is no event, None where all are. `subject`:
     whose events they are, "" where the run has learned from those of all."""
     times_s_N, end_s = found.times_s_N.round(6), round(end_of(found.times_s_N), 6)
+    kept = bouts_of_labels(labels, classes, times_s_N, background, subject=subject)
+    certainty = list[float]()
+    for event in kept:
+        first, stop = (int(np.searchsorted(times_s_N, at_s - 1e-9)) for at_s in (event.start_s, event.end_s))
+        certainty.append(float(found.probability_NC[first:stop, list(classes).index(event.behavior)].mean()))
+    fps = (len(times_s_N) - 1) / float(times_s_N[-1] - times_s_N[0]) if len(times_s_N) > 1 else 25.0
+    return PredictedVideo(name, str(video.absolute()), tuple(kept), tuple(certainty), round(fps, 6), end_s)
+
+
+def bouts_of_labels(
+    labels: Ints, classes: Sequence[str], times_s_N: NDArray[np.float64], background: int | None, *, subject: str = ""
+) -> list[Event]:
+    """The events of labels, int64[N], or [N, C] where behaviours overlap, in the order of time."""
     events = list[Event]()
     if labels.ndim == 1:
         events += events_of_labels(labels, classes, times_s_N)
@@ -84,13 +97,7 @@ def predicted_video(
             events += [event for event in shown if event.behavior]
     kept = [event for event in events if background is None or event.behavior != classes[background]]
     kept = [replace(event, stop_s=round(event.end_s, 6), subject=subject) for event in kept]
-    kept.sort(key=lambda event: (event.start_s, event.behavior))
-    certainty = list[float]()
-    for event in kept:
-        first, stop = (int(np.searchsorted(times_s_N, at_s - 1e-9)) for at_s in (event.start_s, event.end_s))
-        certainty.append(float(found.probability_NC[first:stop, list(classes).index(event.behavior)].mean()))
-    fps = (len(times_s_N) - 1) / float(times_s_N[-1] - times_s_N[0]) if len(times_s_N) > 1 else 25.0
-    return PredictedVideo(name, str(video.absolute()), tuple(kept), tuple(certainty), round(fps, 6), end_s)
+    return sorted(kept, key=lambda event: (event.start_s, event.behavior))
 
 
 def write_frames(path: Path, found: PredictedFrames, labels: Ints, classes: Sequence[str]) -> None:
