@@ -143,7 +143,7 @@ def test_bouts_match_the_largest_overlap_first() -> None:
     counts = bout_counts(bouts_of(labels("aaaaaaaaaa..")), bouts_of(labels("aaab.aaaaaa.")), 3, 0.3)
     assert (counts.truth_C[1], counts.predicted_C[1], counts.matched_C[1]) == (1, 2, 1)
     assert counts.onset_C[1] == 5
-    assert counts.latency_C[1] == 0
+    assert counts.latency_us_C[1] == 0
     assert counts.count_difference_C.tolist() == [1, 1, 1]  # the background is twice predicted, once true
     found = bout_metrics(counts, excluded=(0,))
     assert found.f1_C[1] == pytest.approx(2 / 3)

@@ -52,3 +52,12 @@ def test_an_interval_is_of_samples_that_show_every_class() -> None:
     found = score(videos, [video.probability_NC.argmax(1) for video in videos], excluded=())
     assert found.macro_f1.value < 0.66
     assert found.macro_f1.high < 0.67
+
+
+def test_latency_is_in_seconds_of_each_video() -> None:
+    """The first bout is 10 frames late at 25 frames a second, and 10 frames late at 100: 0.25 s on average."""
+    truth = np.repeat([0, 1], (20, 20))
+    late = np.eye(2)[np.repeat([0, 1], (30, 10))]
+    videos = [VideoPrediction(f"m{us}", f"m{us}", truth, late, us) for us in (40_000, 10_000)]
+    found = score(videos, [video.probability_NC.argmax(1) for video in videos], excluded=())
+    assert found.bouts[0.3].latency_s_C[1] == pytest.approx(0.25)

@@ -52,6 +52,8 @@ class VideoPrediction:
     animal: str
     truth: Ints
     probability_NC: Floats
+    frame_us: int = 40_000
+    """The mean length of a frame in microseconds."""
 
 
 def by_video(data: LabelledFrames, split: str, probability_nC: Floats) -> list[VideoPrediction]:
@@ -62,7 +64,9 @@ def by_video(data: LabelledFrames, split: str, probability_nC: Floats) -> list[V
     for video in data.videos_of(split):
         rows = slice(video.first_frame, video.first_frame + video.num_frames)
         part_NC = probability_nC[at : at + video.num_frames]
-        found.append(VideoPrediction(video.name, video.animal or video.name, truth[rows], part_NC))
+        steps_s = np.diff(video.times_s_N)
+        frame_us = round(1e6 * float(steps_s.mean())) if len(steps_s) else 40_000
+        found.append(VideoPrediction(video.name, video.animal or video.name, truth[rows], part_NC, frame_us))
         at += video.num_frames
     return found
 
@@ -92,23 +96,23 @@ def score(videos: Sequence[VideoPrediction], labels: Sequence[Ints], excluded: t
     animals = list(dict.fromkeys(video.animal for video in videos))
     pairs = [(video, _ignored_as_truth(video.truth, found)) for video, found in zip(videos, labels, strict=True)]
 
-    def by_animal(count: Callable[[Ints, Ints], Ints]) -> Ints:
+    def by_animal(count: Callable[[VideoPrediction, Ints], Ints]) -> Ints:
         """The counts of each animal, added up over its videos."""
-        counts = [(video.animal, count(video.truth, found)) for video, found in pairs]
+        counts = [(video.animal, count(video, found)) for video, found in pairs]
         return np.stack([sum_of(part for animal, part in counts if animal == each) for each in animals])
 
-    def frame_counts(truth: Ints, found: Ints) -> Ints:
+    def frame_counts(video: VideoPrediction, found: Ints) -> Ints:
         if multi:
-            return multi_label_counts(truth.astype(np.uint8), found.astype(np.uint8))
-        return confusion_counts(truth, found, num_classes)
+            return multi_label_counts(video.truth.astype(np.uint8), found.astype(np.uint8))
+        return confusion_counts(video.truth, found, num_classes)
 
-    def event_counts(iou: float) -> Callable[[Ints, Ints], Ints]:
+    def event_counts(video: VideoPrediction, found: Ints, iou: float) -> Ints:
         bouts = multi_label_bouts if multi else bouts_of
-        return lambda truth, found: bout_counts(bouts(truth), bouts(found), num_classes, iou).stacked()
+        return bout_counts(bouts(video.truth), bouts(found), num_classes, iou, video.frame_us).stacked()
 
     measure = multi_label_metrics if multi else frame_metrics
     frames_A = by_animal(frame_counts)
-    events = {iou: by_animal(event_counts(iou)) for iou in IOUS}
+    events = {iou: by_animal(partial(event_counts, iou=iou)) for iou in IOUS}
 
     def bouts_by(stacked_7C: Ints) -> BoutMetrics:
         return bout_metrics(BoutCounts.of(stacked_7C), excluded)
@@ -158,7 +162,7 @@ def _scored_frames(pairs: Sequence[tuple[VideoPrediction, Ints]], multi: bool) -
     return (probability_NC, truth) if multi else (probability_NC[truth >= 0], truth[truth >= 0])
 
 
-def score_lines(title: str, scores: BehaviorScores, classes: Sequence[str], seconds_a_frame: float) -> list[str]:
+def score_lines(title: str, scores: BehaviorScores, classes: Sequence[str]) -> list[str]:
     """A table of the classes and the means, as text."""
     bouts, width = scores.bouts[IOUS[0]], max(len("class"), *map(len, classes))
     head = f"{'class':<{width}}  {'F1 (95 % over animals)':<24} precision  recall     AP   frames"
@@ -169,7 +173,7 @@ def score_lines(title: str, scores: BehaviorScores, classes: Sequence[str], seco
             f"{name:<{width}}  {with_range(f1):<24} {frames.precision_C[c]:>9.3f}"
             f"  {frames.recall_C[c]:>6.3f}  {scores.average_precision_C[c]:>5.3f}  {int(frames.support_C[c]):>7,}"
             f"  {bouts.f1_C[c]:>12.3f}  {scores.bouts[IOUS[1]].f1_C[c]:>12.3f}  {bouts.count_error_C[c]:>11.1%}"
-            f"  {bouts.latency_frames_C[c] * seconds_a_frame:>9.2f}  {int(bouts.support_C[c]):>6,}"
+            f"  {bouts.latency_s_C[c]:>9.2f}  {int(bouts.support_C[c]):>6,}"
         )
     kept = f" without {', '.join(classes[c] for c in scores.excluded)}" if scores.excluded else ""
     lines += [

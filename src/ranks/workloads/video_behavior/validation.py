@@ -185,10 +185,8 @@ def evaluate(model: nn.Module, cfg: Config, world: World) -> dict[str, float]:
     choice = choose_labels(model, cutter, cfg, world)
     raw, smoothed = score_split(model, cutter, "test", world, choice)
     if world.rank == 0:
-        steps = np.concatenate([np.diff(video.times_s_N) for video in data.videos_of("test")])
-        frame_s = float(steps.mean()) if len(steps) else 0.0
-        lines = score_lines("test animals, no smoothing", raw, data.classes, frame_s)
-        lines += [*choice.lines, *score_lines("test animals, smoothed", smoothed, data.classes, frame_s)]
+        lines = score_lines("test animals, no smoothing", raw, data.classes)
+        lines += [*choice.lines, *score_lines("test animals, smoothed", smoothed, data.classes)]
         print("\n".join(lines), file=sys.stderr, flush=True)
     before = {f"raw/{name}": value for name, value in score_values(raw, data.classes).items()}
     return score_values(smoothed, data.classes) | before

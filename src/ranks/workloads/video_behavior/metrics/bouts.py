@@ -71,8 +71,9 @@ class BoutCounts:
     """Sum over videos of |predicted bouts - true bouts|."""
     onset_C: Ints
     """Sum over matches of |predicted first frame - true first frame|."""
-    latency_C: Ints
-    """Sum over videos of |first frame of the first predicted bout - that of the first true bout|, where both exist."""
+    latency_us_C: Ints
+    """Sum over videos of |start of the first predicted bout - that of the first true bout|, where both exist, in
+    microseconds."""
     latency_videos_C: Ints
     """The number of those videos."""
 
@@ -89,17 +90,20 @@ class BoutCounts:
         return cls(*stacked_7C)
 
 
-def bout_counts(truth_K3: Ints, predicted_K3: Ints, num_classes: int, min_iou: float) -> BoutCounts:
-    """The counts of one video. Bouts as from `bouts_of` or `multi_label_bouts`."""
+def bout_counts(
+    truth_K3: Ints, predicted_K3: Ints, num_classes: int, min_iou: float, frame_us: int = 40_000
+) -> BoutCounts:
+    """The counts of one video. Bouts as from `bouts_of` or `multi_label_bouts`. `frame_us`: the mean length of its
+    frames in microseconds."""
     counts_7C = np.zeros((len(fields(BoutCounts)), num_classes), np.int64)
     for c in range(num_classes):
         truth_K2, predicted_K2 = (bouts_K3[bouts_K3[:, 0] == c, 1:] for bouts_K3 in (truth_K3, predicted_K3))
         found = matches(truth_K2, predicted_K2, min_iou)
         onset = sum(abs(int(predicted_K2[other, 0] - truth_K2[number, 0])) for number, other in found)
         both = len(truth_K2) > 0 and len(predicted_K2) > 0
-        latency = abs(int(predicted_K2[0, 0] - truth_K2[0, 0])) if both else 0
+        latency_us = frame_us * abs(int(predicted_K2[0, 0] - truth_K2[0, 0])) if both else 0
         difference = abs(len(predicted_K2) - len(truth_K2))
-        counts_7C[:, c] = (len(truth_K2), len(predicted_K2), len(found), difference, onset, latency, both)
+        counts_7C[:, c] = (len(truth_K2), len(predicted_K2), len(found), difference, onset, latency_us, both)
     return BoutCounts.of(counts_7C)
 
 
@@ -117,8 +121,8 @@ class BoutMetrics:
     """The same over all classes that are not excluded."""
     onset_frames_C: Floats
     """The mean distance between the starts of matched bouts."""
-    latency_frames_C: Floats
-    """The mean distance between the starts of the first bouts of a video, true and predicted."""
+    latency_s_C: Floats
+    """The mean distance between the starts of the first bouts of a video, true and predicted, in seconds."""
     support_C: Ints
     """The number of true bouts."""
 
@@ -135,7 +139,7 @@ def bout_metrics(counts: BoutCounts, excluded: Collection[int] = ()) -> BoutMetr
         count_error_C=_ratio(counts.count_difference_C, counts.truth_C),
         count_error=difference / true_bouts if true_bouts else math.nan,
         onset_frames_C=_ratio(counts.onset_C, counts.matched_C),
-        latency_frames_C=_ratio(counts.latency_C, counts.latency_videos_C),
+        latency_s_C=_ratio(counts.latency_us_C, counts.latency_videos_C) / 1e6,
         support_C=counts.truth_C,
     )
 
