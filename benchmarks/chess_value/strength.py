@@ -40,6 +40,7 @@ from ranks.chess.engine.player import EnginePlayer, EngineSettings
 from ranks.chess.match.net_rating import LADDER, NET, rate_nets
 from ranks.chess.match.schedule import Participant
 from ranks.chess.players.player import Choice, Limits, Player
+from ranks.cli.main import add_players
 from ranks.engine.files.jsonl import strict
 from ranks.errors import UserError
 from ranks.rating.elo import estimate
@@ -166,6 +167,7 @@ def main() -> int:
         matches["depth 1"] = partial(ladder, asked.player, asked.games, Limits(depth=1), WEAK)
     if "search" in asked.only:
         matches["the same search"] = partial(same_search, asked.player, asked.games, asked.tables)
+    add_players()
     try:
         sha256 = evaluator_sha256(asked.player)
         file = f"chess_value_strength_{asked.date}"
