@@ -8,8 +8,10 @@ import torch
 
 from benchmarks.chess_value import tables
 from ranks.chess.board import Board
+from ranks.chess.engine.nnue.weights import ENGINE_CP_PER_LOGIT
 from ranks.chess.engine.tables import KIND_PHASE, MAX_PHASE, default_values
 from ranks.chess.fen import PIECES, parse_fen, piece_letters
+from ranks.workloads.chess_value.labels.units import LABEL_CP_PER_LOGIT
 
 FENS = (
     "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 0 1",
@@ -49,7 +51,8 @@ def test_tables_are_found_again_from_their_scores(monkeypatch: pytest.MonkeyPatc
     hidden = default_values().copy()
     hidden[:, 1] += 60  # knights are worth more than by default
     boards_N13 = np.stack(boards)
-    cp_N = tables.scores(torch.from_numpy(hidden).float(), boards_N13).round().short().numpy()
+    in_engine_N = tables.scores(torch.from_numpy(hidden).float(), boards_N13)
+    cp_N = (in_engine_N * LABEL_CP_PER_LOGIT / ENGINE_CP_PER_LOGIT).round().short().numpy()
     for name, value in (("BATCH", 256), ("PASSES", 10)):
         monkeypatch.setattr(tables, name, value)
     found = tables.Scored(boards_N13, cp_N)

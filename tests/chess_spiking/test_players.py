@@ -188,7 +188,7 @@ def flip_a_bit(path: Path) -> None:
         ("run:tiny?x=1", "no options", "write run:tiny"),
         ("run", "the name of a run is missing", "run:RUN"),
         ("run:tny", "no run tny", "did you mean tiny?"),
-        ("run:tiny/7", "snapshots: 1, 2, 3", "name one of those"),
+        ("run:tiny/7", "but those of 0, 1, 2, 3", "name one of those"),
         ("runs:tiny", "there is no player 'runs'", "did you mean run?"),
         ("chess-spikng@8", "there is no player 'chess-spikng'", "did you mean chess-spiking?"),
         ("chess-spiking:8", "simulations follow an @, not '8'", "chess-spiking[@SIMULATIONS]"),
