@@ -197,10 +197,14 @@ def left_running(within_s: float = GONE_S) -> list[int]:
 
 
 def kill_marked() -> None:
-    """Send SIGKILL to all processes that this prover started and that still run."""
-    for pid in marked_processes():
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGKILL)
+    """Send SIGKILL to all processes that this prover started and that still run, until none is left: one may have just
+    started another."""
+    deadline = time.monotonic() + GONE_S
+    while (left := marked_processes()) and time.monotonic() < deadline:
+        for pid in left:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        time.sleep(0.01)
 
 
 class ListenSampler:
