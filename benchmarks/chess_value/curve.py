@@ -1,6 +1,6 @@
 """The rating of a run of chess-value over its hours: every net that the run has kept plays on the ladder.
 
-    python -m benchmarks.chess_value.curve RUN [--games 400]    half a minute a net on two cores
+    python -m benchmarks.chess_value.curve RUN [--games 400]    a minute and a half a net on two cores
 
 The rated games inside training are few. Here each net of the run, of a checkpoint or a snapshot, plays GAMES games with
 2,000 nodes a move, all against the same four fixed players of the committed ladder: those nearest to 1800. Two have
@@ -79,6 +79,8 @@ def main() -> int:
         folder = find_folder(asked.run, Path("runs"), f"the run {asked.run}")
         began = origin()
         rows = rate_run(folder, asked.games)
+        if not rows:
+            raise UserError(f"the nets of {folder}", "it has no trained one", "give a run with a finished cycle")
     except UserError as error:
         print(error, file=sys.stderr)
         return error.exit_code

@@ -87,9 +87,9 @@ class Script:
 
 def quiet_boards(count: int, seed: int) -> NDArray[np.uint64]:
     """uint64[count, 13]: positions of random games without check and without a capture that wins material."""
-    boards_N13 = random_boards(4 * count, seed)
-    quiet_N13 = boards_N13[quiet_mask(boards_N13)]
-    assert len(quiet_N13) >= count
+    boards_N13 = random_boards(8 * count, seed)  # a sixth of them is quiet
+    while len(quiet_N13 := boards_N13[quiet_mask(boards_N13)]) < count:
+        boards_N13 = random_boards(2 * len(boards_N13), seed)
     return quiet_N13[:count]
 
 

@@ -155,7 +155,7 @@ def main() -> int:
     parser.add_argument("--movetimes", nargs="+", type=float, default=[0.1, 0.01], help="seconds a move, of the ladder")
     parser.add_argument("--tables", type=Path, help="a folder with tuned tables")
     parser.add_argument("--date", default=time.strftime("%Y-%m-%d", time.gmtime()), help="of the result file")
-    parser.add_argument("--again", action="store_true", help="play matches again that the file of today holds")
+    parser.add_argument("--again", action="store_true", help="play matches again that the file holds")
     asked = parser.parse_args()
     if asked.games < 2 or asked.games % 2 or min(asked.movetimes) <= 0:
         parser.error("--games is an even number, and a move takes time")

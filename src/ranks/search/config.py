@@ -48,8 +48,8 @@ class SearchConfig:
     leaves_per_game: int = 1
     """Positions of one game in one batch. Above one, positions out for evaluation count as lost (virtual loss)."""
     edges_per_node: int | None = None
-    """Room for moves, as a mean over the nodes of one game; None: the game's maximum, at most 64. A search whose room
-    is used up ends early, and its result has out_of_nodes_P set."""
+    """Room for moves, as a mean over the nodes of one game; None: that of the game. A search whose room is used up
+    ends early, and its result has out_of_nodes_P set."""
     seed: int = 0
     """All noise is a function of the seed, the game's id and the ply."""
 

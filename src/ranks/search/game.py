@@ -82,7 +82,7 @@ class Game(NamedTuple):
     """Names of the kinds of draws, for statistics: stalemate, ..."""
     draw_kind: Callable[[np.ndarray[Any, np.dtype[np.uint64]]], int] | None = None
     """Of a drawn position, uint64[W] as `legal_moves` has left it: the index of its kind in `draw_kinds`."""
-    mean_moves: int | None = None
-    """A tree has room for so many legal moves of a position, on average over its nodes; None: max_moves. It saves
-    memory where few positions have many moves: chess has at most 218, and about 35. A search whose room is used up ends
-    early."""
+    edges_per_node: int | None = None
+    """Room of a tree for legal moves, as a mean over its nodes, where `SearchConfig.edges_per_node` does not say; None:
+    max_moves. It saves memory where few positions have many moves: a chess position has 218 at most, and 35 on
+    average. A search whose room is used up ends early."""

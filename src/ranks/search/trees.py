@@ -155,7 +155,7 @@ PARAMS = types.NamedTuple((types.boolean, *(F64,) * 8, types.boolean, types.bool
 def tree_sizes(game: Game, config: SearchConfig) -> Sizes:
     """Room for one search; twice as many nodes where subtrees are kept."""
     nodes = 1 + config.simulations * (2 if config.reuse else 1)
-    edges_per_node = config.edges_per_node or game.mean_moves or game.max_moves
+    edges_per_node = config.edges_per_node or game.edges_per_node or game.max_moves
     edges = nodes * edges_per_node + game.max_moves
     depth = min(nodes, 1024)
     return Sizes(

@@ -94,7 +94,6 @@ class SelfPlayConfig:
             if not is_valid:
                 value = getattr(self, name.replace("-", "_"))
                 raise UserError(f"--selfplay.{name} {value}", f"it must be {allowed}", "change it")
-
         if self.search == "none" and self.full_searches < 1:
             asked = f"--selfplay.search none --selfplay.full-searches {self.full_searches:g}"
             raise UserError(asked, "without search all moves are made alike", "leave --selfplay.full-searches out")

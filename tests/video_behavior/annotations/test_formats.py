@@ -64,7 +64,7 @@ def test_frames_that_nobody_labelled_are_no_background(tmp_path: Path) -> None:
     )
     study: Any = SimpleNamespace(classes=("background", "lick"))
     for labels in ("exclusive", "multi"):
-        with pytest.raises(UserError, match="1 frames are -1 in every column"):
+        with pytest.raises(UserError, match="-1 in every column, which nobody labelled: 1"):
             labels_of(video, study, Config(labels=labels))
     assert labels_of(video, study, Config(unlabelled="ignore")).tolist() == [[1, 0], [0, 1], [0, 0]]
 

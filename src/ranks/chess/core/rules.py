@@ -181,5 +181,5 @@ CHESS = Game(
     legal_moves,
     draw_kinds=DRAW_KINDS,
     draw_kind=draw_kind,
-    mean_moves=64,
+    edges_per_node=64,
 )

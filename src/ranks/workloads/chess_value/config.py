@@ -195,8 +195,8 @@ class Config:
     optim: OptimConfig = OptimConfig(lr=1e-3, weight_decay=1e-4, schedule="constant")
 
     def __post_init__(self) -> None:
-        at_least(1, self, "iterations", "max_positions", "global_batch", "window", "parts", "eval_games")
-        at_least(1, self, "snapshot_every")
+        at_least(1, self, "iterations", "max_positions", "global_batch", "window", "parts")
+        at_least(1, self, "eval_games", "snapshot_every")
         at_least(0, self, "games", "stockfish_games")
         for name in ("result_mix", "validation_share"):
             if not 0 <= getattr(self, name) <= (1 if name == "result_mix" else 0.5):

@@ -48,7 +48,7 @@ def conservative() -> Config:
 
 
 def cpu() -> Config:
-    """Two hours on 2 CPU cores with Stockfish as the teacher: many labels without search, and a small net."""
+    """An hour and a half on 2 CPU cores with Stockfish as the teacher: many labels without search, and a small net."""
     return Config(
         iterations=26,
         snapshot_every=2,

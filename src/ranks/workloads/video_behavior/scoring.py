@@ -107,8 +107,8 @@ def score(videos: Sequence[VideoPrediction], labels: Sequence[Ints], excluded: t
         return confusion_counts(video.truth, found, num_classes)
 
     def event_counts(video: VideoPrediction, found: Ints, iou: float) -> Ints:
-        bouts = multi_label_bouts if multi else bouts_of
-        return bout_counts(bouts(video.truth), bouts(found), num_classes, iou, video.frame_us).stacked()
+        runs = multi_label_bouts if multi else bouts_of
+        return bout_counts(runs(video.truth), runs(found), num_classes, iou, video.frame_us).stacked()
 
     measure = multi_label_metrics if multi else frame_metrics
     frames_A = by_animal(frame_counts)
@@ -117,15 +117,18 @@ def score(videos: Sequence[VideoPrediction], labels: Sequence[Ints], excluded: t
     def bouts_by(stacked_7C: Ints) -> BoutMetrics:
         return bout_metrics(BoutCounts.of(stacked_7C), excluded)
 
-    supported_C = measure(sum_of(frames_A)).support_C > 0
+    def of_all_classes(found: FrameMetrics | BoutMetrics, whole: FrameMetrics | BoutMetrics) -> float:
+        """The mean over classes; NaN for a sample without a class that the whole split shows."""
+        return found.macro_f1 if (found.support_C[whole.support_C > 0] > 0).all() else math.nan
+
+    frames = measure(sum_of(frames_A))
+    bouts = {iou: bouts_by(sum_of(counts_A)) for iou, counts_A in events.items()}
 
     def macro_f1(counts: Ints) -> float:
-        found = measure(counts)
-        return found.macro_f1 if (found.support_C[supported_C] > 0).all() else math.nan
+        return of_all_classes(measure(counts), frames)
 
     def event_f1(stacked_7C: Ints) -> float:
-        found, bouts_C = bouts_by(stacked_7C), bouts_by(sum_of(events[IOUS[0]])).support_C
-        return found.macro_f1 if (found.support_C[bouts_C > 0] > 0).all() else math.nan
+        return of_all_classes(bouts_by(stacked_7C), bouts[IOUS[0]])
 
     def f1_of(counts: Ints, c: int) -> float:
         return float(measure(counts).f1_C[c])
@@ -133,12 +136,12 @@ def score(videos: Sequence[VideoPrediction], labels: Sequence[Ints], excluded: t
     probability_NC, truth = _scored_frames(pairs, multi)
     truth_NC = truth if multi else np.eye(num_classes, dtype=np.int64)[truth]
     return BehaviorScores(
-        frames=measure(sum_of(frames_A)),
+        frames=frames,
         macro_f1=interval_over_animals(frames_A, macro_f1),
         f1_C=tuple(interval_over_animals(frames_A, partial(f1_of, c=c)) for c in range(num_classes)),
         average_precision_C=average_precision(score_counts(probability_NC, truth_NC)),
         ece=reliability(calibration_counts(*decisions(probability_NC, truth))).ece,
-        bouts={iou: bouts_by(sum_of(counts_A)) for iou, counts_A in events.items()},
+        bouts=bouts,
         event_f1={iou: interval_over_animals(counts_A, event_f1) for iou, counts_A in events.items()},
         count_error=interval_over_animals(events[IOUS[0]], lambda counts: bouts_by(counts).count_error),
         excluded=excluded,

@@ -177,7 +177,7 @@ def labels_of(video: JoinedVideo, study: Study, cfg: Config) -> npt.NDArray[np.u
     """uint8[N, C]: 1 where a frame shows a class. Raises UserError, also for frames that nobody labelled, where they
     would be taken for the background."""
     if (unknown := video.annotation.unknown_frames) and cfg.unlabelled == "background":
-        found = f"{unknown:,} frames are -1 in every column, which means that nobody labelled them"
+        found = f"frames with -1 in every column, which nobody labelled: {unknown:,}"
         do = "give --unlabelled ignore, or label them" if cfg.labels == "exclusive" else "label them"
         raise UserError(f"the annotation {video.row.annotation}", found, do)
     if cfg.labels == "multi":

@@ -6,7 +6,7 @@
     NAME.overlay.mp4     the video with the label in it (--overlay)
     NAME.done.json       written last: what the others were made from, and the row of the summary
     predictions.boris    a project that BORIS opens, with an observation for each video; predictions-2.boris where a
-                         person has changed it
+                         person has changed it since (.predictions.boris.sha256 tells)
     least_certain.boris  the same with the bouts that the net is least sure of (--least-certain)
 
 Legend: N frames, C classes, K least certain bouts.

@@ -39,9 +39,7 @@ class Draft:
             return None
         more = f" and {len(animals) - SHOWN_ANIMALS} more" if len(animals) > SHOWN_ANIMALS else ""
         shown = f"{', '.join(animals[:SHOWN_ANIMALS])}{more}"
-        return (
-            f"animals are guessed from the names of the videos: {shown}; correct the column animal where they are none"
-        )
+        return f"animals are guessed from the names of the videos: {shown}; check the column animal"
 
 
 def draft_study(folder: Path) -> Draft:
