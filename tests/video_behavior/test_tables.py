@@ -16,7 +16,6 @@ from ranks.workloads.video_behavior.tables.baselines import (
     energy_f1,
     fit_logistic,
     majority_f1,
-    shuffled_in_time,
     with_one,
 )
 from ranks.workloads.video_behavior.tables.table import table
@@ -53,14 +52,6 @@ def test_the_regression_separates_what_a_line_separates() -> None:
     class_N = (features_NF[:, 0] > 0.2).long()
     weights = fit_logistic(features_NF, class_N, 2)
     assert torch.equal((with_one(features_NF) @ weights).argmax(1), class_N)
-
-
-def test_shuffled_clips_keep_their_frames_and_the_centre() -> None:
-    clips_BTHW = torch.arange(17.0)[None, :, None, None].expand(2, 17, 3, 3)
-    order_BT = shuffled_in_time(clips_BTHW)[:, :, 0, 0]
-    assert order_BT[0].tolist() != list(range(17))
-    assert sorted(order_BT[0].tolist()) == list(range(17))
-    assert order_BT[:, 8].tolist() == [8, 8]
 
 
 def test_a_training_of_the_table_that_has_finished_is_kept(tmp_path: Path) -> None:

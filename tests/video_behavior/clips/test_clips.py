@@ -58,6 +58,19 @@ def test_workers_read_the_clips_that_the_rank_would_read() -> None:
         world.leave()
 
 
+def test_shuffled_clips_keep_their_frames_and_the_labelled_one_in_the_centre() -> None:
+    data, clips, frame_B = example_frames(), replace(SMALL.clips, frames=9), torch.arange(20, 60)
+    straight = ClipCutter(data, clips, CPU).reader.read(frame_B, frame_B).frame_BT
+    reader = ClipCutter(data, replace(clips, shuffle=True), CPU).reader
+    shuffled = reader.read(frame_B, frame_B).frame_BT
+    assert torch.equal(shuffled[:, 4], frame_B)
+    assert torch.equal(shuffled.sort(1).values, straight.sort(1).values)
+    orders = {tuple(row) for row in (shuffled - frame_B[:, None]).tolist()}
+    assert len(orders) > 30, "each clip has an order of its own"
+    assert torch.equal(reader.read(frame_B[7:9], frame_B[7:9]).frame_BT, shuffled[7:9]), "whatever else is read"
+    assert not torch.equal(reader.read(frame_B, frame_B, key=1).frame_BT, shuffled)
+
+
 def test_another_iteration_or_seed_gives_other_clips() -> None:
     stream, cfg = clip_stream(SMALL), RunConfig(seed=6)
     other = ClipStream(ClipCutter(example_frames(), SMALL.clips, CPU), SMALL, world_of(config=cfg))

@@ -67,6 +67,9 @@ class ClipConfig:
     else letterbox. A run keeps what it found."""
     crop: str = ""
     """Only this rectangle of each frame, before it is resized: x,y,width,height in pixels. A run keeps it."""
+    shuffle: bool = False
+    """The frames around the labelled one in a random order, another one for each clip: a control, which shows how much
+    a net needs their order."""
 
     def __post_init__(self) -> None:
         if self.crop and self.fit == "as-cached":

@@ -9,13 +9,13 @@ Legend: N frames, C classes, B clips.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from ranks.engine.distributed.world import World
 from ranks.engine.update.evaluate import eval_mode
@@ -48,14 +48,10 @@ MAX_CLIPS = 64
 """Clips of one forward pass."""
 Ints = npt.NDArray[np.int64]
 Probabilities = npt.NDArray[np.float64]
-Change = Callable[[Tensor], Tensor]
 
 
-def predict_frames(
-    model: nn.Module, cutter: ClipCutter, frames_n: Ints, world: World, change: Change | None = None
-) -> Probabilities:
-    """float64[n, C]: the probabilities of these frames, on every rank. `change`: of the clips [B, T, H, W] before the
-    network sees them, for controls. Every rank calls it.
+def predict_frames(model: nn.Module, cutter: ClipCutter, frames_n: Ints, world: World) -> Probabilities:
+    """float64[n, C]: the probabilities of these frames, on every rank. Every rank calls it.
 
     With --exact a pass covers frames of one shard, so the result is the same bits on any number of ranks.
     """
@@ -68,8 +64,7 @@ def predict_frames(
             world.check_stop()
             world.session.progress("evaluation", number, len(passes))
             clips_BTHW = scaled(cutter.cut(frames[ids.start : ids.stop], torch.arange(ids.start, ids.stop)).clips_BTHW)
-            logits_BC = model(clips_BTHW if change is None else change(clips_BTHW))
-            mine.append(probabilities(logits_BC.float(), cutter.data.multi))
+            mine.append(probabilities(model(clips_BTHW).float(), cutter.data.multi))
         return world.gather_rows(torch.cat(mine), len(frames)).cpu().numpy().astype(np.float64)
 
 
@@ -163,16 +158,11 @@ def _choose_one_by_one(data: LabelledFrames, videos: Sequence[VideoPrediction]) 
 
 
 def score_split(
-    model: nn.Module,
-    cutter: ClipCutter,
-    split: str,
-    world: World,
-    choice: LabelChoice,
-    change: Change | None = None,
+    model: nn.Module, cutter: ClipCutter, split: str, world: World, choice: LabelChoice
 ) -> tuple[BehaviorScores, BehaviorScores]:
     """The scores of a split before and after smoothing. Every rank calls it and gets the same."""
     data = cutter.data
-    videos = by_video(data, split, predict_frames(model, cutter, data.all_frames_of(split), world, change))
+    videos = by_video(data, split, predict_frames(model, cutter, data.all_frames_of(split), world))
     raw = score(videos, [likeliest(video.probability_NC, data.multi) for video in videos], data.excluded)
     return raw, score(videos, [choice.rule.labels(video.probability_NC) for video in videos], data.excluded)
 

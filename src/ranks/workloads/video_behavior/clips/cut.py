@@ -1,6 +1,7 @@
 """Cuts clips out of a store: on the device where the whole store fits there, else on the host.
 
-A clip repeats the first or the last frame of its video where it would reach beyond it.
+A clip repeats the first or the last frame of its video where it would reach beyond it. With `--clips.shuffle` the
+frames around its labelled one are in a random order.
 
 Legend: N frames of the store, V videos, B clips, T frames of a clip, H height, W width, C classes.
 """
@@ -16,6 +17,7 @@ from torch import Tensor
 
 from ranks.data import to_device
 from ranks.data.loading.place import empty
+from ranks.engine.sharding import rng
 from ranks.workloads.video_behavior.clips.labelled import LabelledFrames, StoredFrames
 from ranks.workloads.video_behavior.config import ClipConfig
 
@@ -58,6 +60,7 @@ class ClipReader:
         self.store, self.size, self.pixels, self.pinned = data.store, clips.size, pixels, pinned
         self._bounds_V2, self._first_V = torch.from_numpy(data.bounds_V2), torch.from_numpy(data.bounds_V2[:, 0].copy())
         self._offset_T = clips.stride * (torch.arange(clips.frames) - clips.frames // 2)
+        self._shuffle = clips.shuffle
         self._label_NC = torch.from_numpy(np.ascontiguousarray(data.label_NC))
 
     def video_of(self, frame_B: Tensor) -> Tensor:
@@ -66,15 +69,26 @@ class ClipReader:
 
     def read(self, frame_B: Tensor, ids_B: Tensor, shift_B: Tensor | None = None, key: int = 0) -> ReadClips:
         """The clips whose labelled frames are `frame_B`, int64[B]. `shift_B`: frames by which each clip is shifted from
-        its labelled frame. `key`: of their augmentation."""
+        its labelled frame. `key`: of their augmentation, and of the order of shuffled frames."""
         centre_B = frame_B if shift_B is None else frame_B + shift_B
         first_B, last_B = self._bounds_V2[self.video_of(frame_B)].T
         frame_BT = torch.minimum(torch.maximum(centre_B[:, None] + self._offset_T, first_B[:, None]), last_B[:, None])
+        if self._shuffle:
+            frame_BT = shuffled(frame_BT, rng.key(key, "clips/shuffle", 0), ids_B)
         clips_BTHW = None
         if self.pixels:
             clips_BTHW = empty((*frame_BT.shape, self.size, self.size), torch.uint8, pinned=self.pinned)
             self.store.take_clips(frame_BT.numpy(), clips_BTHW.numpy())
         return ReadClips(frame_BT, clips_BTHW, self._label_NC[frame_B], ids_B, key)
+
+
+def shuffled(frame_BT: Tensor, key: int, ids_B: Tensor) -> Tensor:
+    """The frames of each clip in a random order of its own; the centre frame stays in its place."""
+    centre = frame_BT.shape[1] // 2
+    order_BT = rng.bits(key, ids_B, frame_BT.shape[1] - 1).argsort(dim=1, stable=True)
+    before_BT, after_BT = frame_BT[:, :centre], frame_BT[:, centre + 1 :]
+    around_BT = torch.cat([before_BT, after_BT], 1).gather(1, order_BT)
+    return torch.cat([around_BT[:, :centre], frame_BT[:, centre : centre + 1], around_BT[:, centre:]], 1)
 
 
 class ClipCutter:

@@ -1,4 +1,4 @@
-"""What must lose against the net: the most frequent class, the energy of frame differences, one frame, shuffled frames.
+"""What must lose against the net: the most frequent class, the energy of frame differences, one frame.
 
 Legend: N frames, T frames of a clip, C classes, F features.
 """
@@ -78,16 +78,6 @@ def energy_f1(training: ClipCutter, cutter: ClipCutter, split: str, stride: int)
     weights = fit_logistic((train_NF - mean_F) / deviation_F, class_n, len(training.data.classes))
     probability_nC = (with_one((split_NF - mean_F) / deviation_F) @ weights).softmax(1).numpy()
     return frame_scores(cutter.data, split_n, probability_nC).macro_f1
-
-
-def shuffled_in_time(clips_BTHW: Tensor) -> Tensor:
-    """The frames of each clip in one random order, the centre frame in its place."""
-    num_frames = clips_BTHW.shape[1]
-    order_T = rng.permutation(rng.key(0, "shuffled clips", 0), num_frames)
-    centre = num_frames // 2
-    where = int((order_T == centre).nonzero())
-    order_T[where], order_T[centre] = order_T[centre].clone(), centre
-    return clips_BTHW[:, order_T.to(clips_BTHW.device)]
 
 
 def split_by_clip(data: LabelledFrames, piece_frames: int, seed: int) -> LabelledFrames:

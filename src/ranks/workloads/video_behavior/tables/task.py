@@ -24,7 +24,6 @@ from ranks.workloads.video_behavior.net.r2plus1d import R2Plus1DNet
 from ranks.workloads.video_behavior.scoring import BehaviorScores
 from ranks.workloads.video_behavior.training import train
 from ranks.workloads.video_behavior.validation import (
-    Change,
     LabelChoice,
     choose_labels,
     frame_scores,
@@ -91,13 +90,13 @@ def scores_on(
         world.leave()
 
 
-def f1_without_smoothing(found: TrainedNet, data: LabelledFrames, folder: Path, change: Change | None = None) -> float:
-    """Macro-F1 of the test split by frame. `change`: of the clips before the net sees them."""
+def f1_without_smoothing(found: TrainedNet, data: LabelledFrames, folder: Path) -> float:
+    """Macro-F1 of the test split by frame."""
     world = table_world(folder, "scores", 0)
     try:
         frames_n = data.frames_of("test")
         cutter = ClipCutter(data, found.cfg.clips, world.device)
-        probability_nC = predict_frames(found.net, cutter, frames_n, world, change)
+        probability_nC = predict_frames(found.net, cutter, frames_n, world)
     finally:
         world.leave()
     return frame_scores(data, frames_n, probability_nC).macro_f1
