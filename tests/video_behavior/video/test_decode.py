@@ -14,6 +14,7 @@ from ranks.workloads.video_behavior.video.decode import count_frames, open_video
 from ranks.workloads.video_behavior.video.picture import Crop, Picture
 from tests.video_behavior.video.videos import (
     damage,
+    lose_packets,
     moving_square,
     write_frames,
     write_no_frames,
@@ -122,6 +123,30 @@ def test_damaged_frames_are_left_out_and_counted(tmp_path: Path) -> None:
     (warning,) = video.warnings
     assert f"broken.mp4: the header promises 40 frames, {num_frames} can be decoded" in warning
     assert "labels that count frames do not fit" in warning
+
+
+def test_damage_at_the_start_shifts_no_times(tmp_path: Path) -> None:
+    """The first ten frames are lost, and the next one is a key frame."""
+    path = tmp_path / "start.mkv"
+    write_frames(path, colours(40), codec="mpeg4", options={"g": "10"})
+    whole_NHW, whole_s_N, _ = decoded(path)
+    lose_packets(path, 10)
+    frames_NHW, times_s_N, warnings = decoded(path)
+    assert len(frames_NHW) == 30
+    np.testing.assert_allclose(times_s_N, whole_s_N[10:])
+    np.testing.assert_array_equal(frames_NHW, whole_NHW[10:])
+    assert "its first 0.40 s cannot be decoded" in warnings[-1]
+
+
+@pytest.mark.parametrize("codec", ["libx264", "mpeg4"])
+@pytest.mark.parametrize("name", ["b.avi", "b.asf", "b.mkv", "b.mp4"])
+def test_frames_that_are_decoded_in_another_order_have_their_times(tmp_path: Path, name: str, codec: str) -> None:
+    """B-frames. AVI and ASF stamp frames in the order of decoding, and begin with those that the decoder waits for."""
+    write_frames(tmp_path / name, colours(30), codec=codec, options={"bf": "2"})
+    frames_NHW, times_s_N, warnings = decoded(tmp_path / name)
+    np.testing.assert_allclose(times_s_N, np.arange(30) / 25, atol=1e-3)
+    assert (frames_NHW[:, 16].argmax(1)[:20] >= np.arange(20)).all()
+    assert not warnings
 
 
 @pytest.mark.parametrize(("promised", "missing"), [(5, 2), (2, 0)])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -45,19 +45,35 @@ def damage(path: Path, at: float, num_bytes: int = 600) -> None:
     path.write_bytes(content)
 
 
+def lose_packets(path: Path, count: int) -> None:
+    """Overwrite the first packets of a video with zeros."""
+    content = bytearray(path.read_bytes())
+    with av.open(str(path)) as container:
+        for packet in list(container.demux(video=0))[:count]:
+            first = content.index(bytes(packet))
+            content[first : first + packet.size] = bytes(packet.size)
+    path.write_bytes(content)
+
+
 def write_frames(
-    path: Path, frames: Iterable[np.ndarray], pts: Sequence[int] | None = None, codec: str = "libx264"
+    path: Path,
+    frames: Iterable[np.ndarray],
+    pts: Sequence[int] | None = None,
+    codec: str = "libx264",
+    options: Mapping[str, str] | None = None,
 ) -> None:
-    """Write colour frames, uint8[H, W, 3], with time stamps in milliseconds, by default every 40."""
+    """Write colour frames, uint8[H, W, 3], 25 a second, or with time stamps `pts` in milliseconds. `options`: of
+    the codec."""
+    tick = Fraction(1, 25) if pts is None else Fraction(1, 1000)
     with av.open(str(path), "w") as container:
-        stream: Any = container.add_stream(codec, rate=25)
+        stream: Any = container.add_stream(codec, rate=25, options=dict(options or {}))
         stream.pix_fmt = "yuv420p"
-        stream.time_base = stream.codec_context.time_base = Fraction(1, 1000)
+        stream.time_base = stream.codec_context.time_base = tick
         for i, frame in enumerate(frames):
             if i == 0:
                 stream.height, stream.width = frame.shape[:2]
             picture = av.VideoFrame.from_ndarray(frame, "rgb24")
-            picture.pts, picture.time_base = (40 * i if pts is None else pts[i]), Fraction(1, 1000)
+            picture.pts, picture.time_base = (i if pts is None else pts[i]), tick
             container.mux(stream.encode(picture))
         container.mux(stream.encode(None))
 

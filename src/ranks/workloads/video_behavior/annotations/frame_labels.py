@@ -106,7 +106,8 @@ def end_of(times_s_N: Floats) -> float:
 
 
 def check_times(times_s_N: Floats, annotation: Annotation) -> None:
-    """Raises UserError where the annotation has another frame rate than the video, or an event behind its end."""
+    """Raises UserError where the annotation has another frame rate than the video, or an event outside of it. Its first
+    frames may be missing: times count from 0."""
     asked, end_s = _asked(annotation), end_of(times_s_N)
     mean_s = (end_s - float(times_s_N[0])) / len(times_s_N)
     if len(times_s_N) > 1 and annotation.fps is not None and abs(annotation.fps * mean_s - 1) > SAME_RATE:
@@ -117,7 +118,7 @@ def check_times(times_s_N: Floats, annotation: Annotation) -> None:
     times_s_N = annotated_times(times_s_N, annotation)
     end_s, mean_s = end_of(times_s_N), (end_of(times_s_N) - float(times_s_N[0])) / len(times_s_N)
     for event in annotation.events:
-        if event.start_s < times_s_N[0] - mean_s or event.end_s > end_s + mean_s + ROUNDING_S:
+        if event.start_s < -mean_s or event.end_s > end_s + mean_s + ROUNDING_S:
             found = f"{described(event)} outside the video, which has {len(times_s_N)} frames and ends at {end_s:g} s"
             raise UserError(asked, found, "check that it is the same video, its fps and its offset_s")
 

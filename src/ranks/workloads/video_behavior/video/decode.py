@@ -7,19 +7,21 @@
 Greys. 8-bit luma is read directly from plane 0; other formats are converted by FFmpeg. All greys are full range: luma
 of limited range is stretched (`luma_range.py`).
 
-Times count from the first frame and come from the time stamps of the file, so a variable frame rate is right. A frame
-without a time stamp, or with one that does not increase, follows the frame before it at the mean rate.
+Times count from the first frame and come from the time stamps of the file, so a variable frame rate is right. Where the
+first frames cannot be decoded, times count from the start of the stream, as in a player. A frame without a time stamp,
+or with one that does not increase, follows the frame before it at the mean rate.
 
 Legend: N frames of a block, H, W pixels.
 """
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import av
 import numpy as np
@@ -27,6 +29,7 @@ from numpy.typing import NDArray
 
 from ranks.bounded_file import check_regular
 from ranks.errors import UserError
+from ranks.workloads.video_behavior.video.frame_times import DELAY_FRAMES, STAMPED_AS_DECODED, FrameTimes, seconds_of
 from ranks.workloads.video_behavior.video.luma_range import (
     FULL_FROM_LIMITED,
     LUMA_IN_PLANE_0,
@@ -76,6 +79,13 @@ class FrameBlock:
     times_s_N: NDArray[np.float64]
 
 
+class StampedFrame(NamedTuple):
+    """A decoded picture of PyAV, and its time stamp in seconds; None where the file has none."""
+
+    picture: Any
+    stamp_s: float | None
+
+
 class VideoFile:
     """An open video. `warnings` and `missing_frames` are complete when all blocks were read."""
 
@@ -85,14 +95,14 @@ class VideoFile:
         self._asked = f"the video {path}"
         self._container = container
         self._stream = container.streams.video[0]
-        self._damaged = self._without_time = 0
+        self._damaged = 0
         self._frames = self._decode()
         first = next(self._frames, None)
         if first is None:
             raise UserError(self._asked, "not one frame can be decoded", DO)
-        self._first = first
+        self._first, self._damaged_start = first, self._damaged > 0
         self._monochrome = is_monochrome_h264(self._stream.codec_context)
-        self.facts = self._facts(first)
+        self.facts = self._facts(first.picture)
 
     def blocks(self, picture: Picture | None = None, block_frames: int = BLOCK_FRAMES) -> Iterator[FrameBlock]:
         """All frames in order, up to `block_frames` at a time. May be called once.
@@ -104,9 +114,9 @@ class VideoFile:
         picture = picture or Picture()
         shape = picture.shape(self.facts.height, self.facts.width)
         frames_NHW, times_s_N = np.empty((block_frames, *shape), np.uint8), np.empty(block_frames)
-        clock = _Clock(self.facts.fps)
+        times = FrameTimes(self.facts.fps, self._start_s())
         filled = total = 0
-        for frame in self._all_frames():
+        for frame, stamp_s in self._all_frames():
             grey = picture.apply(upright(frame))
             if grey.shape != shape:
                 found = (
@@ -114,22 +124,24 @@ class VideoFile:
                 )
                 raise UserError(self._asked, found, "give --size, so that all frames get the same size")
             frames_NHW[filled] = grey if is_full_range(frame, self._monochrome) else FULL_FROM_LIMITED[grey]
-            times_s_N[filled] = clock.time_of(frame)
+            times_s_N[filled] = times.time_of(stamp_s)
             filled, total = filled + 1, total + 1
             if filled == block_frames:
                 yield FrameBlock(frames_NHW, times_s_N)
                 frames_NHW, times_s_N, filled = np.empty_like(frames_NHW), np.empty_like(times_s_N), 0
         if filled:
             yield FrameBlock(frames_NHW[:filled], times_s_N[:filled])
-        self._warn(total, clock)
+        self._warn(total, times)
 
-    def _all_frames(self) -> Iterator[Any]:
+    def _all_frames(self) -> Iterator[StampedFrame]:
         yield self._first
         yield from self._frames
 
-    def _decode(self) -> Iterator[Any]:
+    def _decode(self) -> Iterator[StampedFrame]:
         """The good frames. Damaged packets and frames are left out and counted."""
         packets = self._container.demux(self._stream)
+        as_decoded = self._container.format.name in STAMPED_AS_DECODED
+        pending: list[float] = []  # a heap: frames come out in the order of their times, so each gets the earliest
         while True:
             try:
                 packet = next(packets, None)
@@ -146,11 +158,14 @@ class VideoFile:
             except (av.FFmpegError, OSError):
                 self._damaged += 1
                 continue
+            if as_decoded and packet.size and (stamp_s := seconds_of(packet.pts, packet)) is not None:
+                heapq.heappush(pending, stamp_s)
             for frame in frames:
+                stamp_s = heapq.heappop(pending) if pending else seconds_of(frame.pts, frame)
                 if frame.is_corrupt:
                     self._damaged += 1
                 else:
-                    yield frame
+                    yield StampedFrame(frame, stamp_s)
 
     def _facts(self, first: Any) -> VideoFacts:
         stream = self._stream
@@ -174,7 +189,14 @@ class VideoFile:
             pixel_format=first.format.name,
         )
 
-    def _warn(self, total: int, clock: _Clock) -> None:
+    def _start_s(self) -> float | None:
+        """The time stamp from which times count; None for that of the first frame."""
+        start_s, first_s = seconds_of(self._stream.start_time, self._stream), self._first.stamp_s
+        if start_s is None or first_s is None or start_s >= first_s:
+            return None
+        return start_s if self._damaged_start or first_s - start_s > DELAY_FRAMES / self.facts.fps else None
+
+    def _warn(self, total: int, times: FrameTimes) -> None:
         promised, duration_s = self.facts.promised_frames, self.facts.duration_s
         self.missing_frames = max(self._damaged, (promised or 0) - total)
         shifted = f"; {SHIFTED}" if self.missing_frames else ""
@@ -183,38 +205,13 @@ class VideoFile:
             self.warnings.append(f"{self.path}: {found}{shifted}")
         elif self._damaged:
             self.warnings.append(f"{self.path}: {self._damaged:,} damaged packets or frames are left out{shifted}")
-        if promised is None and duration_s is not None and clock.end_s < duration_s - MISSING_S:
-            found = f"the header promises {duration_s:.1f} s, and the last frame ends at {clock.end_s:.1f} s"
+        if promised is None and duration_s is not None and times.end_s < duration_s - MISSING_S:
+            found = f"the header promises {duration_s:.1f} s, and the last frame ends at {times.end_s:.1f} s"
             self.warnings.append(f"{self.path}: {found}")
-        if clock.without_time:
-            self.warnings.append(f"{self.path}: {clock.without_time:,} frames have no time stamp that increases")
-
-
-class _Clock:
-    """Times from the first frame on, in seconds."""
-
-    def __init__(self, fps: float) -> None:
-        self._step_s = 1 / fps
-        self._origin_s: float | None = None
-        self._last_s = -self._step_s
-        self.without_time = 0
-
-    @property
-    def end_s(self) -> float:
-        """Where the last frame ends, at the mean rate."""
-        return self._last_s + self._step_s
-
-    def time_of(self, frame: Any) -> float:
-        ticks, tick_s = frame.pts, frame.time_base
-        stamp_s = None if ticks is None or tick_s is None else float(ticks * tick_s)
-        if stamp_s is not None and self._origin_s is None:
-            self._origin_s = stamp_s - (self._last_s + self._step_s)
-        time_s = None if stamp_s is None or self._origin_s is None else stamp_s - self._origin_s
-        if time_s is None or time_s <= self._last_s:
-            self.without_time += 1
-            time_s = self._last_s + self._step_s
-        self._last_s = time_s
-        return time_s
+        if times.first_s:
+            self.warnings.append(f"{self.path}: its first {times.first_s:.2f} s cannot be decoded")
+        if times.without_time:
+            self.warnings.append(f"{self.path}: {times.without_time:,} frames have no time stamp that increases")
 
 
 @contextmanager
