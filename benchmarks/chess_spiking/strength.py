@@ -3,8 +3,8 @@
     python -m benchmarks.chess_spiking.strength RUN [RUN ...] [--games 800] [--simulations 64]
 
 RUN is `name`, `name/best`, `name/ITERATION` or the path of a run folder, as in the player `run:RUN`: without a word
-behind it the best checkpoint. Two more play, in the search of the first RUN: `untrained` (the same net with random
-weights) and `material` (uniform priors and the value of exact material).
+behind it the best checkpoint; or `chess-spiking`, the net that the package ships. Two more play, in the search of the
+first RUN: `untrained` (the same net with random weights) and `material` (uniform priors, the value of exact material).
 
 A quarter of the games is with each of random, greedy, minimax:2 and alphabeta:1. A pair of games begins with the same
 opening and is played with both colours. The search is that of the training without noise. A game of 1,000 plies is a
@@ -26,11 +26,13 @@ from ranks.engine.files.jsonl import read_rows
 from ranks.engine.runs.find_run import find_folder
 from ranks.engine.runs.folder import METRICS_FILE, SESSIONS_FILE
 from ranks.errors import UserError
-from ranks.workloads.chess_spiking.strength_table import MATERIAL, UNTRAINED, measure, saved_net
+from ranks.workloads.chess_spiking.strength_table import MATERIAL, PACKAGE, UNTRAINED, measure, saved_net
 
 
-def training_of(run: str) -> dict[str, Any]:
-    """How long the run has trained, whichever of its weights play."""
+def training_of(run: str) -> dict[str, Any] | None:
+    """How long the run has trained, whichever of its weights play; None for the shipped net."""
+    if run == PACKAGE:
+        return None
     name = run if (Path("runs") / run).exists() or Path(run).exists() else run.rpartition("/")[0]
     folder = find_folder(name, Path("runs"), f"the run {run}")
     rows, sessions = read_rows(folder / METRICS_FILE), read_rows(folder / SESSIONS_FILE)

@@ -106,8 +106,7 @@ def spiking(_proofs: Path, benchmarks: Path) -> Iterator[str]:
     yield "|---|---|---|---|"
     for row in result["rows"]:
         who = row["player"]
-        if "training" in row:
-            training = row["training"]
+        if training := row.get("training"):
             trained = f"{training['games']:,.0f} games in {60 * training['hours']:.0f} min on {training['ranks']} cores"
             who = f"{row['weights']} ({row['neuron']}; {trained})"
         interval = f"{row['score']:.1%} ({row['low']:.1%} to {row['high']:.1%})"

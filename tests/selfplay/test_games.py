@@ -68,16 +68,16 @@ def test_each_game_is_legal_complete_and_in_order(game: Game, search: Literal["n
         assert all(numbers == list(range(len(numbers))) for numbers in slots.values())
 
 
-def test_a_game_that_goes_on_records_the_version_of_each_move() -> None:
+def test_a_game_that_goes_on_records_the_iteration_of_each_move() -> None:
     with single_rank() as world:
         source = selfplay(world, CONNECT_FOUR, slots=16, games=4)
         games = [source.play(net_of(CONNECT_FOUR), iteration) for iteration in range(3)]
-        assert {*games[0].records.version_P.tolist()} == {0}
-        versions = [{*g.records.version_P[g.records.game_P == game].tolist()} for g in games for game in g.game_N]
+        assert {*games[0].records.iteration_P.tolist()} == {0}
+        versions = [{*g.records.iteration_P[g.records.game_P == game].tolist()} for g in games for game in g.game_N]
         assert any({1, 2} <= found for found in versions)
         for g in games:
             same_game = np.diff(g.records.game_P) == 0
-            assert (np.diff(g.records.version_P)[same_game] >= 0).all()
+            assert (np.diff(g.records.iteration_P)[same_game] >= 0).all()
 
 
 @pytest.mark.parametrize("search", SEARCHES)

@@ -75,7 +75,7 @@ def test_each_game_has_its_moves_values_weights_result_and_ending(trained: tuple
             assert game.slot * 2**32 + game.number == games.game_N[n]
             assert list(game.moves) == games.moves(n)
             assert game.iteration == games.iteration + 1
-            versions_P = games.records.version_P[rows]
+            versions_P = games.records.iteration_P[rows]
             assert list(game.weights) == versions_P.tolist()
             assert game.weights_text == (f"{versions_P[0]}-" if len({*versions_P}) > 1 else "") + str(games.iteration)
             full_P, value_P = games.records.full_P[rows], games.records.value_P[rows]
@@ -171,7 +171,7 @@ def test_of_two_parts_of_one_iteration_the_newer_one_counts(runs: Path) -> None:
     """A run that was killed and repeats an iteration in fast mode may play other games."""
     arrays = safetensors.numpy.load(part(runs, 1).read_bytes())
     kept = KeptFolder(runs / "r" / "kept")
-    kept.write(FOLDER, 1, {**arrays, "version_T": np.full_like(arrays["version_T"], 7)})
+    kept.write(FOLDER, 1, {**arrays, "iteration_T": np.full_like(arrays["iteration_T"], 7)})
     assert {weight for game in read(runs) if game.iteration == 2 for weight in game.weights} == {7}
 
 

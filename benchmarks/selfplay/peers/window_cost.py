@@ -36,7 +36,7 @@ def generated(iteration: int, positions: int) -> Any:
     records = Records(
         game_P=np.repeat(game_N, GAME_PLIES),
         ply_P=np.tile(np.arange(GAME_PLIES, dtype=np.int32), number),
-        version_P=np.full(positions, iteration, np.int32),
+        iteration_P=np.full(positions, iteration, np.int32),
         state_PW=rng.integers(0, 2**63, (positions, len(CHESS.initial)), np.uint64),
         move_P=np.zeros(positions, np.uint16),
         full_P=np.ones(positions, np.bool_),

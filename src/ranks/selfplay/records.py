@@ -28,7 +28,7 @@ class Records:
     """Ids of the games: `game_id`."""
     ply_P: NDArray[np.int32]
     """Moves played before, from 0."""
-    version_P: NDArray[np.int32]
+    iteration_P: NDArray[np.int32]
     """The iteration whose weights chose the move."""
     state_PW: NDArray[np.uint64]
     move_P: NDArray[np.uint16]
@@ -83,7 +83,7 @@ class Records:
 DTYPES: dict[str, Any] = {
     "game_P": np.int64,
     "ply_P": np.int32,
-    "version_P": np.int32,
+    "iteration_P": np.int32,
     "state_PW": np.uint64,
     "move_P": np.uint16,
     "full_P": np.bool_,

@@ -181,7 +181,7 @@ class SelfPlay:
                 except UserError:
                     check_trees(self.game, slots.search.trees, group.slots_P)
                     check_move_indices(self.game, net, self.encoding, memory.leaves, self.world.device)
-                    memory.check_numbers(f"in self-play, iteration {slots.version + 1}")
+                    memory.check_numbers(f"in self-play, iteration {slots.iteration + 1}")
                     raise
                 if not last:
                     evaluator.launch(net, memory)
@@ -197,7 +197,7 @@ class SelfPlay:
         column = {name: np.concatenate([of[name] for of in ranks]) for name in mine if name.endswith("_N")}
         self._slots.times.gather_s += time.perf_counter() - started
         return Games(
-            self._slots.version,
+            self._slots.iteration,
             game_N=column["game_N"],
             plies_N=column["plies_N"].astype(np.int32),
             outcome_N=column["outcome_N"].astype(np.int8),

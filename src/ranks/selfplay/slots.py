@@ -59,7 +59,8 @@ class Slots:
         """Whether the next move is a random one of the opening, without search."""
         self.first_tick_G: Int64Array = np.zeros(len(ids), np.int64)
         """The tick in which each slot begins its first search of this iteration."""
-        self.version = 0
+        self.iteration = 0
+        """The iteration that runs, from 0: that of the weights."""
         self.ended: list[EndedGame] = []
         """The games that ended in this iteration."""
         self.unfinished = Records.empty(len(game.initial))
@@ -78,15 +79,15 @@ class Slots:
 
     # An iteration -----------------------------------------------------------------------------------------------------
 
-    def begin_iteration(self, version: int) -> None:
+    def begin_iteration(self, iteration: int) -> None:
         """Empty all trees: the weights have changed. The searches begin in the first ticks."""
-        self.version, self.ended, self._new = version, [], [self.unfinished]
+        self.iteration, self.ended, self._new = iteration, [], [self.unfinished]
         moves = self.moves_of_unfinished()
         everyone = np.arange(len(self.ids))
         for slot, game in zip(everyone.tolist(), self.game_ids(everyone).tolist(), strict=True):
             self.search.set_root(slot, game, moves[slot])
         if self._staggered and self.cfg.search != "none":
-            ticks = self.cfg.simulations_at(version) + 1  # of a search, with the evaluation of its root
+            ticks = self.cfg.simulations_at(iteration) + 1  # of a search, with the evaluation of its root
             self.first_tick_G = np.arange(self.ids.start, self.ids.stop) % PHASES * ticks // PHASES
 
     def end_iteration(self) -> Records:
@@ -132,7 +133,7 @@ class Slots:
     def _begin(self, slots_P: Int64Array) -> None:
         """Begin a search in these slots: a full one, a fast one, or none for a random move of the opening."""
         cfg, game_P, ply_P = self.cfg, self.game_ids(slots_P), self.ply_G[slots_P]
-        most = 0 if cfg.search == "none" else cfg.simulations_at(self.version)
+        most = 0 if cfg.search == "none" else cfg.simulations_at(self.iteration)
         simulations_P = np.full(len(slots_P), most)
         if cfg.full_searches < 1:
             full_P = uniform(self.seed, game_P, ply_P, FULL_SEARCH) < cfg.full_searches
@@ -240,7 +241,7 @@ class Slots:
         return Records(
             game_P=self.game_ids(slots_P),
             ply_P=self.ply_G[slots_P].astype(np.int32),
-            version_P=np.full(len(slots_P), self.version, np.int32),
+            iteration_P=np.full(len(slots_P), self.iteration, np.int32),
             state_PW=self.search.states(slots_P),
             move_P=move_P,
             full_P=self.full_G[slots_P] & ~self.opening_G[slots_P],

@@ -64,7 +64,7 @@ class GameMoves:
     ending_N: NDArray[np.uint8]
     """The index in ENDINGS."""
     move_T: NDArray[np.uint16]
-    version_T: NDArray[np.int32]
+    iteration_T: NDArray[np.int32]
     """The iteration, from 0, whose weights chose the move."""
     is_position_T: NDArray[np.bool_]
     """Whether the search was full: these moves, in order, are the positions of the part."""
@@ -79,7 +79,7 @@ class GameMoves:
             games.outcome_N,
             np.select([games.truncated_N, games.resigned_N], [1, 2], 0).astype(np.uint8),
             records.move_P,
-            records.version_P,
+            records.iteration_P,
             records.full_P,
         )
 
@@ -101,7 +101,7 @@ class GameMoves:
                 number=int(self.game_N[n] % 2**32),
                 iteration=iteration + 1,
                 moves=tuple(self.move_T[line].tolist()),
-                weights=tuple(self.version_T[line].tolist()),
+                weights=tuple(self.iteration_T[line].tolist()),
                 values=tuple(None if value != value else value for value in value_T[line].tolist()),
                 outcome=int(self.result_N[n]),
                 ending=ENDINGS[self.ending_N[n]],
