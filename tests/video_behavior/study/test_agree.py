@@ -45,6 +45,21 @@ def test_a_subject_of_a_rater_against_the_files_of_a_net(tmp_path: Path, capsys:
     assert "no events of the subject 'M1'\n   do: it has m1, m2" in capsys.readouterr().err
 
 
+def test_a_table_with_a_variable_rate_is_compared_by_its_times(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """50 frames in the first second and 25 in each of the next two; 100 frames in 3 s have a mean rate of 33.3. By that
+    rate the bout from frame 50 to 75 would be from 1.5 to 2.25 s."""
+    times_N = np.concatenate([np.arange(50) / 50, 1 + np.arange(50) / 25])
+    label_N = np.repeat([0, 1, 0], [50, 25, 25])
+    write_frames(tmp_path / "v.csv", PredictedFrames(np.eye(2)[label_N], times_N), label_N, ("background", "lick"))
+    rater = rated(tmp_path / "rater.tsv", Event("lick", 1.0, 2.0))
+    rate = 99 / times_N[-1]
+    write_boris_events(tmp_path / "rater.tsv", [Annotation("v.mp4", (Event("lick", 1.0, 2.0),), rate, 3.0, "v")])
+    assert agreed(rater, str(tmp_path / "v.csv")) == 0
+    assert "Cohen's kappa 1.000" in capsys.readouterr().out
+
+
 def test_a_subject_that_only_one_rater_names_does_nothing_in_the_other_file(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -1,11 +1,12 @@
 """The events of a video, as a person or a net has scored them.
 
-Times are seconds from the first frame of the video. A state covers start_s <= t < stop_s.
+Times are seconds from the start of the video. A state covers start_s <= t < stop_s.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath, PureWindowsPath
 
 
@@ -46,6 +47,25 @@ class Annotation:
     """Recordings that were joined in time."""
     subjects: tuple[str, ...] = field(default=(), compare=False)
     """All that the file names, also those without an event here. Reading a file fills it in."""
+    frame_times_s: Sequence[float] | None = field(default=None, compare=False, repr=False)
+    """The times of the frames that the file counts, and the end of the last one; None where it has none."""
+
+
+def at_frame_times(annotation: Annotation) -> Annotation:
+    """An annotation that counts frames with its events at the times of its frames, which matter where the rate varies.
+    Others stay as they are."""
+    times_s, fps = annotation.frame_times_s, annotation.fps
+    if times_s is None or fps is None:
+        return annotation
+
+    def time_of(at_s: float) -> float:
+        return times_s[min(round(at_s * fps), len(times_s) - 1)]
+
+    events = tuple(
+        replace(event, start_s=time_of(event.start_s), stop_s=None if event.stop_s is None else time_of(event.stop_s))
+        for event in annotation.events
+    )
+    return replace(annotation, events=events, duration_s=times_s[-1], counts_frames=False, frame_times_s=None)
 
 
 def same_file(first: str, second: str) -> bool:

@@ -54,27 +54,42 @@ def is_binary_table(names: Sequence[str]) -> bool:
     return len(names) > 1 and names[0].strip().casefold() in ("time", "time (s)")
 
 
-def read_labels(path: Path, delimiter: str, fps: float, max_rows: int = MAX_FRAME_ROWS) -> Annotation:
-    """Read `Frame,Action`. Raises UserError where frames jump. An empty action is a frame without a code."""
+def read_labels(
+    path: Path, delimiter: str, fps: float, times_s: Sequence[float] | None = None, max_rows: int = MAX_FRAME_ROWS
+) -> Annotation:
+    """Read `Frame,Action`. `times_s`: what `frame_times` found. An empty action is a frame without a code.
+    Raises UserError where frames jump."""
     header, rows = table_of(path, rows_of(path, delimiter, max_rows))
     frame, action = header.required("Frame"), header.required("Action")
     classes = [name.removesuffix(PROBABILITY) for name in header.names if name.endswith(PROBABILITY)]
     starts = array("q")
     events, count = _runs(_labels(rows, frame, action, starts), classes, fps)
-    return Annotation("", events, fps, _duration_s(path, count, fps), counts_frames=True, trials=len(starts))
+    duration_s, trials = _duration_s(path, count, fps), len(starts)
+    return Annotation("", events, fps, duration_s, counts_frames=True, trials=trials, frame_times_s=times_s)
 
 
-def rate_of_times(path: Path, delimiter: str, max_rows: int = MAX_FRAME_ROWS) -> float | None:
-    """The frames a second of a table with a column Time, as predict writes it; None where there is none."""
+def frame_times(path: Path, delimiter: str, max_rows: int = MAX_FRAME_ROWS) -> Sequence[float] | None:
+    """The times of the frames of a table with a column Time, as predict writes it, and the end of the last one. None
+    where there is none, where it has one row, or where times do not increase, as in trials that were joined."""
     header, rows = table_of(path, rows_of(path, delimiter, max_rows))
     at = header.index("Time")
     if at is None:
         return None
-    first_s, last_s, steps = 0.0, 0.0, -1
-    for steps, row in enumerate(rows):
-        last_s = check_time(row, number(row, at, "time"), "time")
-        first_s = last_s if steps == 0 else first_s
-    return steps / (last_s - first_s) if steps > 0 and last_s > first_s else None
+    times_s = array("d")
+    for row in rows:
+        time_s = check_time(row, number(row, at, "time"), "time")
+        if times_s and time_s <= times_s[-1]:
+            return None
+        times_s.append(time_s)
+    if len(times_s) < 2:
+        return None
+    times_s.append(2 * times_s[-1] - times_s[-2])
+    return times_s
+
+
+def mean_rate(times_s: Sequence[float] | None) -> float | None:
+    """The frames a second of `frame_times`."""
+    return None if times_s is None else (len(times_s) - 2) / (times_s[-2] - times_s[0])
 
 
 def _labels(rows: Iterator[TableRow], frame: int, action: int, starts: array[int]) -> Iterator[str]:

@@ -27,10 +27,11 @@ from ranks.workloads.video_behavior.annotations.caltech import is_caltech, read_
 from ranks.workloads.video_behavior.annotations.delimited import asked, delimiter_of, first_line, head_of
 from ranks.workloads.video_behavior.annotations.events import Annotation, Event, same_file
 from ranks.workloads.video_behavior.annotations.frame_tables import (
+    frame_times,
     is_binary_table,
     is_labels,
     is_zero_one,
-    rate_of_times,
+    mean_rate,
     read_binary_table,
     read_labels,
     read_zero_one,
@@ -114,7 +115,8 @@ def _of_text(
         table = read_events(path, delimiter, video, damaged)
         return _with_subjects(table.annotations, table.subjects)
     if is_labels(names):
-        return (read_labels(path, delimiter, _required(fps or rate_of_times(path, delimiter), path)),)
+        times_s = None if fps else frame_times(path, delimiter)
+        return (read_labels(path, delimiter, _required(fps or mean_rate(times_s), path), times_s),)
     if is_zero_one(names):
         return (read_zero_one(path, delimiter, _required(fps, path)),)
     if is_binary_table(names):

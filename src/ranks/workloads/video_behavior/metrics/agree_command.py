@@ -93,6 +93,7 @@ def _read(
     merge: Mapping[str, str],
 ) -> list[Annotation]:
     """The two annotations. Raises UserError, also where neither file that names subjects names this one."""
+    from ranks.workloads.video_behavior.annotations.events import at_frame_times
     from ranks.workloads.video_behavior.annotations.read import RateUnknown, check_subject, merged, read_annotation
     from ranks.workloads.video_behavior.study.study import NOMINAL_FPS
 
@@ -107,7 +108,7 @@ def _read(
     for path, one in read.items():
         if subject is not None and one.subjects and subject not in one.subjects:
             print(f"note: {path} has no event of '{subject}', only of {', '.join(one.subjects[:5])}")
-    return [merged(read[path], merge) for path in paths]
+    return [merged(at_frame_times(read[path]), merge) for path in paths]
 
 
 def _compare(
