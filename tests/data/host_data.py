@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import signal
 import threading
@@ -14,6 +15,8 @@ from typing import NamedTuple
 
 import torch
 from torch import Tensor
+
+from ranks.data import collate
 
 NUM_ITEMS = 50
 
@@ -88,3 +91,19 @@ class Noisy:
 
     def __getitem__(self, item: int) -> dict[str, object]:
         return {"x": torch.full((3,), item, dtype=torch.float32) + torch.rand(3), "label": item % 3, "name": str(item)}
+
+
+@functools.cache
+def decoded(clip: int) -> Tensor:
+    """The frames of a clip, which the process decodes once and keeps."""
+    return collate([torch.full((4000,), clip) for _ in range(3)])
+
+
+class KeptClips:
+    """A map-style data set that keeps what `collate` made: in a worker, memory of a block."""
+
+    def __len__(self) -> int:
+        return NUM_ITEMS
+
+    def __getitem__(self, item: int) -> Tensor:
+        return decoded(item)

@@ -152,7 +152,7 @@ def test_random_items_are_keyed_by_epoch_and_id() -> None:
 
     def epochs(random: bool, **how: Any) -> list[Any]:
         with one_of(1, 0) as world:
-            batches = stream(from_map_style(Noisy(), random=random), 10, world, **how)
+            batches = stream(from_map_style(Noisy(), sha256="noisy", random=random), 10, world, **how)
             found: list[Any] = []
             for iteration in range(10):
                 batch = batches.at(iteration)

@@ -74,6 +74,18 @@ def test_other_data_have_another_sha256() -> None:
     assert from_map_style(Noisy(), random=True).sha256 == from_map_style(Noisy(), random=True).sha256
 
 
+def test_items_that_change_are_refused_unless_they_are_said_to_be_random() -> None:
+    with pytest.raises(UserError, match=r"another one when it is read again\n.*random=True"):
+        from_map_style(Noisy())
+    assert from_map_style(Noisy(), sha256="mine").sha256 == "mine"
+
+
+def test_a_batch_may_hold_a_tensor_without_dimensions() -> None:
+    rows = [torch.ones(2), torch.zeros(2)]
+    made = from_map_style(rows, collate=lambda items: {"x": torch.stack(list(items)), "count": torch.tensor(2.0)})
+    assert made.sha256
+
+
 def test_an_item_that_cannot_be_read_is_one_error() -> None:
     class Broken:
         def __len__(self) -> int:

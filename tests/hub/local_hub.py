@@ -175,7 +175,8 @@ class _Handler(BaseHTTPRequestHandler):
         at = self._find(repo, revision or "main", token)
         if at is not None:
             files = at[0].commits[at[1]]
-            self._json({"id": repo, "sha": at[1], "siblings": [_sibling(n, c) for n, c in sorted(files.items())]})
+            siblings = [_sibling(n, c) for n, c in sorted(files.items())]
+            self._json({"id": repo, "sha": at[1], "private": at[0].private, "siblings": siblings})
 
     def preupload(self, body: bytes, token: str | None, repo: str, revision: str) -> None:
         files = [

@@ -110,8 +110,35 @@ def test_a_run_is_published_fetched_loaded_and_trained_on(
     assert say("fetch", REPO, "--revision", repository.head)[0] == 0, (
         "an older fetch of the same repository is replaced"
     )
+    (folder / "notes.txt").write_text("my own")
+    assert "files that were not fetched, and would be lost: notes.txt" in say("fetch", REPO)[2]
+    assert (folder / "notes.txt").read_text() == "my own"
+    (folder / "notes.txt").unlink()
     (folder / "fetched.json").unlink()
     assert "was not fetched from me/toy" in say("fetch", REPO)[2]
+    assert [path.name for path in folder.parent.iterdir()] == ["toy"], "nothing is left next to it"
+
+
+def test_a_fetch_into_the_present_folder_is_refused_before_it_is_replaced(
+    hub: LocalHub, trained: Path, tmp_path: Path, say: Say, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    published(hub, trained, say)
+    (tmp_path / "empty").mkdir()
+    assert say("fetch", REPO, "--out", "there")[0] == 0
+    for place, found in (("there", "which a fetch replaces"), ("empty", "was not fetched from me/toy")):
+        monkeypatch.chdir(tmp_path / place)
+        code, _, err = say("fetch", REPO, "--out", ".")
+        assert (code, found in err) == (2, True), err
+    assert (tmp_path / "there" / "model.safetensors").exists()
+
+
+def test_a_public_repository_takes_no_private_model(hub: LocalHub, trained: Path, say: Say) -> None:
+    there = {**published(hub, trained, say)}
+    code, _, err = say("publish", str(trained), "--to", REPO, "--private")
+    assert (code, "me/toy exists, and is public" in err) == (2, True), err
+    assert hub.repositories[REPO].commits[hub.repositories[REPO].head] == there
+    hub.add("me/hidden", {"README.md": b"mine"}, private=True)
+    assert say("publish", str(trained), "--to", "me/hidden", "--private")[0] == 0
 
 
 def test_a_second_publish_replaces_the_first(hub: LocalHub, trained: Path, say: Say) -> None:
@@ -180,6 +207,10 @@ def test_bad_repositories_are_refused_and_leave_nothing(hub: LocalHub, trained: 
         "pickled-weights": (with_sums(consistent), "model.safetensors: not a safetensors file"),
         "no-load": (with_sums({**good, "model.py": b"import os\n"}), "model.py: it has no function load"),
         "no-python": (with_sums({**good, "model.py": b"load("}), "model.py: not Python"),
+        "deep-python": (with_sums({**good, "model.py": b"x = " + b"-" * 200_000 + b"1\n"}), "model.py: not Python"),
+        "chained-python": (with_sums({**good, "model.py": b"a" + b".a" * 300_000}), "model.py: not Python"),
+        "long-python": (with_sums({**good, "model.py": b"#" * (1 << 21)}), "model.py: 2,097,152 bytes, more than"),
+        "unlisted": ({**good, "model.onnx": b"x"}, "ranks.json: it has no sha256 of model.onnx"),
         "future": ({**good, "ranks.json": future}, "its format is 9"),
         "paths": ({**good, "ranks.json": paths}, "no sha256 of model.py"),
         "no-json": ({**good, "ranks.json": b"{"}, "ranks.json: "),
@@ -194,6 +225,16 @@ def test_bad_repositories_are_refused_and_leave_nothing(hub: LocalHub, trained: 
     assert "has no revision v9" in say("fetch", REPO, "--revision", "v9")[2]
     assert "holds pickles" in say("publish", str(trained), "--to", "me/pickles")[2]
     assert "may not write to others/toy" in say("publish", str(trained), "--to", "others/toy")[2]
+
+
+def test_a_name_of_a_workload_reaches_no_terminal_as_a_command(hub: LocalHub, trained: Path, say: Say) -> None:
+    good = published(hub, trained, say)
+    about = {**json.loads(good["ranks.json"]), "workload": "toy\x1b]0;title\x07"}
+    hub.add("me/loud", {**good, "ranks.json": json.dumps(about).encode(), "a\x1b[2J.txt": b""})
+    code, said, err = say("fetch", "me/loud")
+    assert code == 0, err
+    assert "toy?]0;title?" in said
+    assert "\x1b" not in said + err
 
 
 def test_what_is_damaged_on_the_way_is_noticed(hub: LocalHub, trained: Path, tmp_path: Path, say: Say) -> None:

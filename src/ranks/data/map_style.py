@@ -96,26 +96,39 @@ def from_map_style(
 
 
 def sample_sha256(dataset: MapStyle[Any]) -> str:
-    """The sha256 of the length and of up to `SAMPLED` items, spread evenly."""
+    """The sha256 of the length and of up to `SAMPLED` items, spread evenly. Raises UserError where an item cannot be
+    read, or is another one when it is read again: its augmentation would make each start another run."""
     count = len(dataset)
     digest = hashlib.sha256(f"{count}".encode())
-
-    def add(leaf: Any) -> None:
-        if isinstance(leaf, Tensor):
-            digest.update(f"{leaf.dtype}{tuple(leaf.shape)}".encode())
-            digest.update(leaf.detach().cpu().contiguous().view(torch.uint8).numpy().tobytes())
-        else:
-            digest.update(repr(leaf).encode())
-
     for item in sorted({index * (count - 1) // max(1, SAMPLED - 1) for index in range(SAMPLED)} if count else ()):
+        asked = f"item {item} of the data set"
         try:
-            map_leaves(add, dataset.gather(torch.tensor([item])))
+            once, again = (content_of(dataset.gather(torch.tensor([item]))) for _ in range(2))
         except UserError:
             raise
         except Exception as error:
-            asked, found = f"item {item} of the data set", f"{type(error).__name__}: {error}"
+            found = f"{type(error).__name__}: {error}"
             raise UserError(asked, found, "correct the data set, or give from_map_style a collate") from error
+        if once != again:
+            do = "where items draw random numbers, give from_map_style random=True; else give sha256="
+            raise UserError(asked, "it is another one when it is read again", do)
+        digest.update(once)
     return digest.hexdigest()
+
+
+def content_of(batch: Any) -> bytes:
+    """All leaves of a batch, tensors with their type and shape."""
+    parts: list[bytes] = []
+
+    def add(leaf: Any) -> None:
+        if isinstance(leaf, Tensor):
+            parts.append(f"{leaf.dtype}{tuple(leaf.shape)}".encode())
+            parts.append(leaf.detach().cpu().contiguous().view(-1).view(torch.uint8).numpy().tobytes())
+        else:
+            parts.append(repr(leaf).encode())
+
+    map_leaves(add, batch)
+    return b"".join(parts)
 
 
 def seed_generators(seed: int) -> None:

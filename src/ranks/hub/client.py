@@ -44,6 +44,7 @@ class HubCommit:
 
     commit: str
     files: Mapping[str, HubFile]
+    private: bool
 
 
 class HubClient:
@@ -87,7 +88,7 @@ class HubClient:
         ]
         if not info.sha:
             raise UserError(self.asked, f"{self.endpoint} names no commit of {repo_id}", "check HF_ENDPOINT")
-        return HubCommit(info.sha, {file.name: file for file in files})
+        return HubCommit(info.sha, {file.name: file for file in files}, bool(info.private))
 
     def create(self, repo_id: str, *, private: bool) -> None:
         """Make a model repository; an existing one stays as it is."""

@@ -45,7 +45,7 @@ class FetchedModel:
 
 def fetch(client: HubClient, repo_id: str, revision: str | None, folder: Path) -> FetchedModel:
     """Bring the model of a repository into a folder. Raises UserError; the folder is then as it was."""
-    asked = client.asked
+    asked, folder = client.asked, folder.absolute()
     _check_place(folder, repo_id, asked)
     found = client.model_info(repo_id, revision)
     refuse_pickles(repo_id, found.files, asked)
@@ -60,8 +60,7 @@ def fetch(client: HubClient, repo_id: str, revision: str | None, folder: Path) -
             origin = {"repository": repo_id, "endpoint": client.endpoint, "commit": found.commit}
             write_durably(staging / FETCHED, (json.dumps(origin, indent=2) + "\n").encode())
             remove(staging / ".cache")
-            remove(folder)
-            os.rename(staging, folder)
+            _replace(folder, staging)
         finally:
             remove(staging)
     skipped = sorted({*found.files} - {*NEEDED, *OPTIONAL})
@@ -69,15 +68,36 @@ def fetch(client: HubClient, repo_id: str, revision: str | None, folder: Path) -
 
 
 def _check_place(folder: Path, repo_id: str, asked: str) -> None:
-    """Raises UserError where a folder is in the way that is not an older fetch of the same repository."""
+    """Raises UserError where a folder is in the way that is more than an older fetch of the same repository."""
     if not os.path.lexists(folder):
         return
+    do = "remove it, or name another --out"
     try:
-        if not folder.is_symlink() and read_object(folder / FETCHED).get("repository") == repo_id:
-            return
+        is_older = not folder.is_symlink() and read_object(folder / FETCHED).get("repository") == repo_id
     except DamagedFile:
-        pass
-    raise UserError(asked, f"{folder} exists, and was not fetched from {repo_id}", "remove it, or name another --out")
+        is_older = False
+    if not is_older:
+        raise UserError(asked, f"{folder} exists, and was not fetched from {repo_id}", do)
+    if folder.samefile(Path.cwd()):
+        raise UserError(asked, f"{folder} is the present folder, which a fetch replaces", "call it from another folder")
+    own = sorted({path.name for path in folder.iterdir()} - {*NEEDED, *OPTIONAL, FETCHED, "__pycache__"})
+    if own:
+        found = f"{folder} has files that were not fetched, and would be lost: {', '.join(own[:3])}"
+        raise UserError(asked, found, "move them away, or name another --out")
+
+
+def _replace(folder: Path, staging: Path) -> None:
+    """Move a whole new folder to its place. The old one is removed last: a kill between leaves one of them whole."""
+    old = folder.with_name(f".{folder.name}.old-{os.getpid()}")
+    if os.path.lexists(folder):
+        os.rename(folder, old)
+    try:
+        os.rename(staging, folder)
+    except OSError:
+        if os.path.lexists(old):
+            os.rename(old, folder)
+        raise
+    remove(old)
 
 
 def _download(client: HubClient, repo_id: str, found: HubCommit, wanted: list[HubFile], staging: Path) -> ExportAbout:

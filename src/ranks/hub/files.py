@@ -27,6 +27,8 @@ NEEDED = (WEIGHTS, CONFIG, SOURCE, ABOUT_FILE, CARD)
 OPTIONAL = ("model.onnx", "model.onnx.data")
 LARGE = (WEIGHTS, *OPTIONAL)
 """Files without a limit of their size."""
+MOST_SOURCE_BYTES = 1 << 20
+"""Of model.py: more would take the parser of Python long."""
 PICKLES = (".bin", ".ckpt", ".dill", ".joblib", ".mar", ".npy", ".npz", ".p", ".pickle", ".pkl", ".pt", ".pt2", ".pth")
 """Ends of the names of files that hold pickles, or may."""
 CARD_SUM = re.compile(r"^\| `([\w.-]+)` \| [^|]* \| `([0-9a-f]{64})` \|$", re.MULTILINE)
@@ -76,6 +78,9 @@ def check_folder(folder: Path) -> ExportAbout:
     absent = [name for name in (WEIGHTS, CONFIG, SOURCE) if name not in about.sha256]
     if absent:
         raise DamagedFile(f"{folder / ABOUT_FILE}: it has no sha256 of {absent[0]}")
+    unlisted = [name for name in OPTIONAL if (folder / name).exists() and name not in about.sha256]
+    if unlisted:
+        raise DamagedFile(f"{folder / ABOUT_FILE}: it has no sha256 of {unlisted[0]}")
     for name, wanted in about.sha256.items():
         if name not in (WEIGHTS, CONFIG, SOURCE, *OPTIONAL):
             raise DamagedFile(f"{folder / ABOUT_FILE}: it names a file {name}")
@@ -92,8 +97,8 @@ def check_folder(folder: Path) -> ExportAbout:
         ]
     except SafetensorError as error:
         raise DamagedFile(f"{folder / WEIGHTS}: not a safetensors file ({error})") from None
-    except (SyntaxError, ValueError) as error:
-        raise DamagedFile(f"{folder / SOURCE}: not Python ({error})") from None
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        raise DamagedFile(f"{folder / SOURCE}: not Python ({str(error) or type(error).__name__})") from None
     if "load" not in names:
         raise DamagedFile(f"{folder / SOURCE}: it has no function load")
     return about
@@ -116,5 +121,6 @@ def _check_card(path: Path, about: ExportAbout) -> None:
 
 def check_size(name: str, num_bytes: int) -> None:
     """Raises DamagedFile for a small file that is large."""
-    if name not in LARGE and num_bytes > MAX_BYTES:
-        raise DamagedFile(f"{name}: {num_bytes:,} bytes, more than {MAX_BYTES:,}")
+    most_bytes = MOST_SOURCE_BYTES if name == SOURCE else MAX_BYTES
+    if name not in LARGE and num_bytes > most_bytes:
+        raise DamagedFile(f"{name}: {num_bytes:,} bytes, more than {most_bytes:,}")

@@ -43,11 +43,14 @@ def publish(
 ) -> str:
     """Upload files and verify them; the id of the commit. Raises UserError.
 
-    The repository is made where there is none; `private` holds for a new one only. Files of an earlier model of ours
-    that are not uploaded again are deleted; other files stay."""
+    The repository is made where there is none. `private`: a new one is private, and an existing one that is not is
+    refused. Files of an earlier model of ours that are not uploaded again are deleted; other files stay."""
     client.need_token()
     client.create(repo_id, private=private)
     before = client.model_info(repo_id)
+    if private and not before.private:
+        do = "make it private in its settings on the hub, or leave --private out"
+        raise RejectedRepository(client.asked, f"{repo_id} exists, and is public", do)
     refuse_pickles(repo_id, before.files, client.asked)
     stale = [name for name in OPTIONAL if name in before.files and name not in files]
     commit = client.upload(repo_id, folder, list(files), stale, message, before.commit)

@@ -47,7 +47,7 @@ class PublishFlags:
     license: str | None = None
     """The license in the model card, by its id: apache-2.0, mit, cc-by-4.0, ..."""
     private: bool = False
-    """Make a new repository private."""
+    """Make a new repository private; an existing one that is public is refused."""
     dry_run: bool = False
     """Write the files into the run's folder publish/, show what would be uploaded, and upload nothing."""
     trust_code: bool = False

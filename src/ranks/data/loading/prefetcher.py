@@ -15,7 +15,16 @@ from ranks.data.dataset import Dataset
 from ranks.data.loading.cuts import Cut, ReadAheadBatch
 from ranks.data.loading.device_copy import DeviceCopy
 from ranks.data.loading.place import item_key
-from ranks.data.loading.tasks import Activity, DataWorkerError, DataWorkerHangs, Failed, Task, Workers, where
+from ranks.data.loading.tasks import (
+    Activity,
+    DataWorkerError,
+    DataWorkerHangs,
+    Failed,
+    Task,
+    Workers,
+    failing_item,
+    where,
+)
 from ranks.data.loading.tensor_tree import map_tensors
 from ranks.engine.distributed.world import World
 from ranks.engine.liveness.heartbeat import heartbeat
@@ -202,6 +211,11 @@ class Prefetcher(Generic[B]):
 
 
 def gather_here(source: Source[B], iteration: int, ids: Tensor) -> B:
-    """Gather in the rank, as a worker would."""
-    with item_key(source.key(iteration)):
-        return source.dataset.gather(ids)
+    """Gather in the rank, as a worker would. What `gather` raises gets a note that names the item."""
+    task = Task(0, ids, source.key(iteration))
+    try:
+        with item_key(task.key):
+            return source.dataset.gather(ids)
+    except Exception as error:
+        error.add_note(where("this rank", source.dataset, failing_item(source.dataset, task), source.purpose))
+        raise

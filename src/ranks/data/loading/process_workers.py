@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import mmap
 import os
 import pickle
@@ -14,7 +15,9 @@ import sys
 import tempfile
 import threading
 import weakref
+from collections import deque
 from collections.abc import Sequence
+from itertools import islice
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
@@ -38,12 +41,15 @@ from ranks.data.loading.tasks import (
 from ranks.data.loading.worker import Gathered, Order
 from ranks.engine.liveness.process_state import is_stopped
 from ranks.engine.user_file import loaded_files
-from ranks.errors import UserError
+from ranks.errors import SYSTEM_LIMITS, UserError
 
 PACKAGE_FOLDER = str(Path(__file__).parents[3])
 """The folder that holds `ranks`."""
 ENDED_S = 10.0
 """How long to wait for what the server knows about a worker that ended, and for the server's own end."""
+MOST_SENT, MOST_SENT_BYTES = 64, 1 << 16
+"""Tasks without an answer that a worker has, and their ids: so many fit into the buffers of its socket, and so do
+their answers. If the rank sent more, both could wait for each other."""
 
 
 class ProcessWorkers:
@@ -74,6 +80,9 @@ class ProcessWorkers:
         self.pids = [0] * num_workers
         """Of the workers, 0 until they are started."""
         self._tasks: list[dict[int, Task]] = [{} for _ in pairs]
+        """Without an answer, by worker."""
+        self._unsent: list[deque[Task]] = [deque() for _ in pairs]
+        """Those of them that the worker does not have yet."""
         self._ended: dict[int, Exception] = {}
         """Workers that have ended, and what to raise for their tasks."""
         self._server_runs = True
@@ -83,7 +92,7 @@ class ProcessWorkers:
         self._selector.register(self._control, selectors.EVENT_READ, None)
         self._started = threading.Event()
         pipes = [self._control, *self._pipes]
-        self.close = weakref.finalize(self, _close, server, self._started, self._selector, pipes, self._blocks)
+        self.close = weakref.finalize(self, _close, server, self._started, self._selector, pipes)
         with contextlib.suppress(OSError):  # a server that has ended says why in `receive`
             self._control.send_bytes(pickle.dumps(setup))
 
@@ -95,9 +104,20 @@ class ProcessWorkers:
         alive = [w for w in range(len(self._tasks)) if w not in self._ended] or [0]
         worker = next_worker(task.number, {w: len(self._tasks[w]) for w in alive})
         self._tasks[worker][task.number] = task
-        order = Order(task.number, task.ids.numpy(), task.key, self._blocks[worker].take_released())
-        with contextlib.suppress(OSError):  # `receive` reports a worker that ended
-            self._pipes[worker].send_bytes(pickle.dumps(order, pickle.HIGHEST_PROTOCOL))
+        self._unsent[worker].append(task)
+        self._send(worker)
+
+    def _send(self, worker: int) -> None:
+        """Give a worker as many of its tasks as it may have."""
+        unsent = self._unsent[worker]
+        sent = len(self._tasks[worker]) - len(unsent)
+        sent_bytes = sum(task.ids.nbytes for task in islice(self._tasks[worker].values(), sent))
+        while unsent and (not sent or (sent < MOST_SENT and sent_bytes + unsent[0].ids.nbytes <= MOST_SENT_BYTES)):
+            task = unsent.popleft()
+            sent, sent_bytes = sent + 1, sent_bytes + task.ids.nbytes
+            order = Order(task.number, task.ids.numpy(), task.key, self._blocks[worker].take_released())
+            with contextlib.suppress(OSError):  # `receive` reports a worker that ended
+                self._pipes[worker].send_bytes(pickle.dumps(order, pickle.HIGHEST_PROTOCOL))
 
     def activity(self, number: int) -> Activity:
         worker = next(w for w, tasks in enumerate(self._tasks) if number in tasks)
@@ -112,6 +132,8 @@ class ProcessWorkers:
             found |= self._fail_all(worker)
         for ready, _ in self._selector.select(0.0 if found else wait_s):
             found |= self._hear_server() if ready.data is None else self._receive(ready.data)
+        for worker in range(len(self._tasks)):
+            self._send(worker)
         return found
 
     def _receive(self, worker: int) -> dict[int, Any]:
@@ -124,10 +146,11 @@ class ProcessWorkers:
                 number, outcome = gathered.number, gathered.outcome
                 if isinstance(outcome, Problem):
                     at = where(self._name(worker), self.dataset, outcome.item, self.purpose)
-                    found[number] = Failed(outcome.as_error(at))
+                    batch: Any = Failed(outcome.as_error(at))
                 else:
-                    found[number] = self._blocks[worker].read(outcome, lambda: _receive_descriptor(pipe))
-                del self._tasks[worker][number]
+                    batch = self._blocks[worker].read(outcome, lambda: _receive_descriptor(pipe))
+                if self._tasks[worker].pop(number, None) is not None:  # else the server has ended, and the task failed
+                    found[number] = batch
         except (EOFError, OSError):
             self._selector.unregister(pipe)
             self._end(worker, None)
@@ -177,6 +200,7 @@ class ProcessWorkers:
     def _fail_all(self, worker: int) -> dict[int, Any]:
         """The tasks of a worker that has ended."""
         tasks, self._tasks[worker] = self._tasks[worker], {}
+        self._unsent[worker].clear()
         return {number: Failed(self._ended[worker]) for number in tasks}
 
     def _name(self, worker: int) -> str:
@@ -220,13 +244,16 @@ def _start_server(descriptors: Sequence[int]) -> subprocess.Popen[bytes]:
 
 
 def _receive_descriptor(pipe: Connection) -> int:
+    """Raises EOFError where the worker has ended, UserError where this process may open no more files."""
     with socket.socket(fileno=pipe.fileno()) as raw:
         try:
-            _, descriptors, _, _ = socket.recv_fds(raw, 1, 1)
+            content, descriptors, _, _ = socket.recv_fds(raw, 1, 1)
         finally:
             raw.detach()
-    if not descriptors:
+    if not content:
         raise EOFError
+    if not descriptors:
+        raise UserError("a batch of a data worker", os.strerror(errno.EMFILE), SYSTEM_LIMITS[errno.EMFILE])
     return descriptors[0]
 
 
@@ -235,14 +262,11 @@ def _close(
     started: threading.Event,
     selector: selectors.BaseSelector,
     pipes: Sequence[Connection],
-    blocks: Sequence[RankBlocks],
 ) -> None:
     """Close the sockets: the server then kills the workers and ends."""
     selector.close()
     for pipe in pipes:
         pipe.close()
-    for each in blocks:
-        each.close()
     if not started.is_set() or is_stopped(server.pid):  # it may still import torch; its workers end with it
         server.kill()
     try:

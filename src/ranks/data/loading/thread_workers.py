@@ -78,7 +78,11 @@ def _work(dataset: Dataset[Any], row: memoryview, queue: Tasks, finished: Simple
     """Do tasks until None comes."""
     enter_worker(row)
     while (task := queue.get()) is not None:
-        finished.put(_Finished(worker, task.number, gather_task(dataset, task)))
+        try:
+            outcome = gather_task(dataset, task)
+        except BaseException as error:  # such as SystemExit, which would end the thread without a word
+            outcome = Problem.of(error, int(task.ids[0]))
+        finished.put(_Finished(worker, task.number, outcome))
 
 
 def _close(queues: Sequence[Tasks]) -> None:

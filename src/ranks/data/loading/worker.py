@@ -16,6 +16,7 @@ from ranks.data.dataset import Dataset
 from ranks.data.loading.blocks import Stored, WorkerBlocks
 from ranks.data.loading.place import enter_worker
 from ranks.data.loading.tasks import Problem, Task, gather_task
+from ranks.errors import of_system_limit
 
 
 @dataclass(frozen=True)
@@ -48,8 +49,8 @@ def work(dataset: Dataset[Any], row: memoryview, descriptor: int) -> None:
             outcome = gather_into(blocks, dataset, Task(order.number, torch.from_numpy(order.ids), order.key))
             pipe.send_bytes(pickle.dumps(Gathered(order.number, outcome)))
             if isinstance(outcome, Stored) and outcome.is_new:
-                with socket.socket(fileno=pipe.fileno()) as raw:
-                    socket.send_fds(raw, [b"b"], [blocks.blocks[outcome.block].descriptor])
+                with blocks.sent(outcome.block) as descriptor, socket.socket(fileno=pipe.fileno()) as raw:
+                    socket.send_fds(raw, [b"b"], [descriptor])
                     raw.detach()
 
 
@@ -60,7 +61,8 @@ def gather_into(blocks: WorkerBlocks, dataset: Dataset[Any], task: Task) -> Stor
     try:
         if not isinstance(found, Problem):
             return blocks.store(found)
-    except Exception as error:  # it cannot be pickled
-        found = Problem.of(error, int(task.ids[0]))
+    except Exception as error:  # it cannot be pickled, or the system gives no more memory or files
+        limit = of_system_limit(error, "shared memory for a batch") if isinstance(error, OSError) else None
+        found = Problem.of(limit or error, int(task.ids[0]))
     blocks.give_back()
     return found

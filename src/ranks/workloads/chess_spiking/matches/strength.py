@@ -37,13 +37,15 @@ def _row(plan: EvaluationPlan, results: list[GameResult], opponent: str) -> dict
     mine = [result for result in results if plan.opponent(result.game) == opponent]
     points = [result.outcome + 1 for result in mine]  # in halves of a point
     counts = Counter(first + second for first, second in zip(points[::2], points[1::2], strict=True))
-    score = estimate([counts[category] for category in range(5)]).score
+    pairs = [counts[category] for category in range(5)]
+    score = estimate(pairs).score
     return {
         "against": opponent,
         "games": len(mine),
         "score": score.value,
         "low": score.low,
         "high": score.high,
+        "pairs": pairs,
         "drawn": sum(result.outcome == 0 for result in mine),
         "by_repetition": sum(result.repetition for result in mine),
         "truncated": sum(result.truncated for result in mine),
