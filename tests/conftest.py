@@ -21,7 +21,7 @@ BUDGETS_S: Mapping[str, int] = {
     "chess_spiking": 40,
     "chess_value": 55,
     "cli": 105,
-    "data": 12,
+    "data": 16,
     "docs": 70,
     "engine": 35,
     "forked": 6,
