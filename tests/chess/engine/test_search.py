@@ -11,17 +11,20 @@ import pytest
 from ranks.chess.board import Board, move_to_uci
 from ranks.chess.commands.bench import bench
 from ranks.chess.commands.players import make_player
-from ranks.chess.core.alphabeta_state import MATE
+from ranks.chess.core.alphabeta_state import MATE, UNKNOWN
 from ranks.chess.engine.evaluator import Evaluator
 from ranks.chess.engine.nnue.inference import net_arrays
 from ranks.chess.engine.nnue.weights import random_weights
 from ranks.chess.engine.player import EnginePlayer, EngineSettings
+from ranks.chess.engine.search import run_search
+from ranks.chess.engine.state import MOVES, new_state, set_root, start
 from ranks.chess.engine.tables import default_values
+from ranks.chess.engine.transpositions import new_table, table_entries
 from ranks.chess.players.player import Choice, Info, Limits
 from tests.chess.engine.reference import exchange, minimax, net_score, rival_of, tables_score
 from tests.chess.positions import MATES, random_boards
 
-NODES_OF_BENCH = 27875
+NODES_OF_BENCH = 34874
 WEIGHTS = random_weights(32, seed=4)
 NET = Evaluator.of_net(net_arrays(WEIGHTS))
 VALUES = default_values()
@@ -76,6 +79,62 @@ def test_without_pruning_repetitions_and_fifty_moves_count() -> None:
         assert score_of(engine.choose(board, Limits())) == value, (board.fen(), board.moves)
         drawn += value == 0
     assert drawn
+
+
+@pytest.mark.parametrize(
+    "fen",
+    [
+        "6rk/1pp2Qrp/3p1B2/1pb1p2R/3n1q2/3P4/PPP3PP/R6K w - - 0 1",
+        "r1b2rk1/ppbn1ppp/4p3/1QP4q/3P4/N4N2/5PPP/R1B2RK1 w - - 0 1",
+        "5k2/6pp/p1qN4/1p1p4/3P4/2PKP2Q/PP3r2/3R4 b - - 0 1",
+    ],
+)
+def test_without_pruning_the_score_does_not_depend_on_the_table(fen: str) -> None:
+    """A best move of an earlier search may be a capture that loses material, which the quiescence search leaves out."""
+    engine = EnginePlayer("tables", TABLES, EngineSettings(sound=True))
+    cold = score_of(engine.choose(Board(fen), Limits(depth=2)))
+    engine.choose(Board(fen), Limits(depth=4))
+    assert score_of(engine.choose(Board(fen), Limits(depth=2))) == cold
+
+
+def test_scores_near_the_end_of_fifty_moves_are_not_those_of_a_low_clock() -> None:
+    engine = make_player("engine:tables")
+    late = engine.choose(Board("8/8/8/3k4/8/8/4Q3/4K3 w - - 94 100"), Limits(depth=14))
+    early = engine.choose(Board("8/8/8/3k4/8/8/4Q3/4K3 w - - 0 1"), Limits(depth=6))
+    assert late.score_cp == 0
+    assert (early.score_cp or 0) > 500
+
+
+def test_discovered_checks_are_known() -> None:
+    """Of the last child of the root, whose moves were listed: the pieces without which a piece behind gives check."""
+    found = 0
+    for board in random_boards(250, seed=8, plies=(30, 120)):
+        state = new_state(VALUES, net_arrays(WEIGHTS), new_table(table_entries(1024)), use_net=False)
+        set_root(state, board.rows, board.in_check)
+        state.control["sound"] = True
+        start(state, board.legal_moves(), 2, -UNKNOWN, UNKNOWN, all_moves=True)
+        assert run_search(state, 1 << 40)
+        rival = rival_of(board)
+        rival.push_uci(move_to_uci(int(state.moves[int(state.frames["num_tried"][0]) - 1])))
+        if state.frames["stage"][1] != MOVES:
+            continue
+        expected = discoverers(rival)
+        assert set(chess.SquareSet(int(state.frames["discoverers"][1]))) == expected, rival.fen()
+        found += len(expected)
+    assert found >= 5
+
+
+def discoverers(rival: chess.Board) -> set[int]:
+    """The pieces of the side to move that stand alone between a piece of theirs and the other king."""
+    king = rival.king(not rival.turn)
+    assert king is not None
+    before, squares = set(rival.attackers(rival.turn, king)), set[int]()
+    for square in chess.SquareSet(rival.occupied_co[rival.turn]):
+        without = rival.copy(stack=False)
+        without.remove_piece_at(square)
+        if set(without.attackers(rival.turn, king)) - before:
+            squares.add(square)
+    return squares
 
 
 def reverse(move: int) -> int:

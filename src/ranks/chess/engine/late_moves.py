@@ -28,6 +28,8 @@ from ranks.chess.engine.pruning import (
 from ranks.chess.engine.state import EngineState
 from ranks.jit import inlined
 
+PAWN_KIND = np.uint64(1)
+
 
 @inlined
 def drop_quiet_moves(s: EngineState, level: int) -> None:
@@ -46,8 +48,11 @@ def drop_quiet_moves(s: EngineState, level: int) -> None:
 def is_hopeless(s: EngineState, p: Position, level: int, move: Number, order: Number, gain: Number) -> bool:
     """Whether a move is left out: it comes late, or can hardly raise alpha, or loses material."""
     f = s.frames[level]
+    if gain == 0 and is_far_pawn_push(p, move):
+        return False
     kind = np.int64(kind_at(p, np.uint64(move & 63)))
-    gives_check = checks_of(s, level, kind) & bit(np.uint64(move >> 6 & 63)) != ZERO
+    discovers = f.discoverers & bit(np.uint64(move & 63)) != ZERO
+    gives_check = discovers or checks_of(s, level, kind) & bit(np.uint64(move >> 6 & 63)) != ZERO
     depth, threshold_cp = f.depth, -EXCHANGE_CAPTURE_CP * f.depth
     if gain == 0 and not gives_check:
         if f.num_quiets >= (LATE_MOVES + f.depth * f.depth) // (2 - is_improving(s, level)):
@@ -62,14 +67,23 @@ def is_hopeless(s: EngineState, p: Position, level: int, move: Number, order: Nu
         threshold_cp = -EXCHANGE_QUIET_CP * depth * depth
     elif gain > 0 and order > BAD_CAPTURE // 2:
         return False
+    if gives_check:
+        threshold_cp *= 2
     return depth <= EXCHANGE_DEPTH and not wins_at_least(p, move, threshold_cp)
+
+
+@inlined
+def is_far_pawn_push(p: Position, move: Number) -> bool:
+    """Whether a move brings a pawn to the sixth rank or beyond, seen from its side."""
+    rank = (move >> 9 & 7) ^ (7 * np.int64(p.side))
+    return rank >= 5 and kind_at(p, np.uint64(move & 63)) == PAWN_KIND
 
 
 @inlined
 def reduction_of(s: EngineState, p: Position, level: int, move: Number, order: Number, gain: Number) -> Number:
     """By how many plies the search of a late move is reduced."""
     f = s.frames[level]
-    if f.depth < 3 or (gain > 0 and order > 0):
+    if f.depth < 3 or (gain > 0 and order > 0) or (gain == 0 and is_far_pawn_push(p, move)):
         return 0
     is_pv = 1 if f.beta - f.alpha > 1 else 0
     reduction = REDUCTIONS[min(f.depth, 63), min(f.num_searched, 63)] - is_pv + f.cut_node
@@ -78,4 +92,6 @@ def reduction_of(s: EngineState, p: Position, level: int, move: Number, order: N
         reduction -= 1
     elif gain == 0:
         reduction -= quiet_history(s, p, level, move) // HISTORY_PER_REDUCTION
+    if s.frames[level + 1].in_check:
+        reduction = min(reduction, 1)
     return min(max(reduction, 0), max(f.new_depth - 1, 0))

@@ -45,6 +45,9 @@ from ranks.jit import helper, inlined
 QUEEN_PROMOTION = np.uint64(4 << 12)
 TABLE_CLOCK = 90
 """From this halfmove clock on, no cutoff by the table: its scores know nothing of the fifty-move rule."""
+CLOCK_KEYS_FROM, CLOCK_KEY = np.uint64(64), np.uint64(0x9E3779B97F4A7C15)
+"""From this halfmove clock on, positions with clocks far apart have other keys in the table: near the end of the fifty
+moves a score is not that of the same position with a low clock."""
 
 
 @helper
@@ -66,9 +69,9 @@ def is_drawn(s: EngineState, p: Position, level: int) -> bool:
     """Whether a node is a draw by the rules, or repeats a position of the search (then it could be repeated again)."""
     clock = np.int64(p.clocks & HALF_MOVES)
     end = HISTORY + level
-    reach = min(clock, end - s.control[0].begin)
+    reach = min(clock + 1, end - s.control[0].begin)
     seen_before_root = 0
-    for back in range(4, reach + 1, 2):
+    for back in range(3, reach + 1):  # keys hold the side; a singular search has a level of its own for a position
         if s.keys[end - back] == p.key:
             if back < level:
                 return True
@@ -78,6 +81,13 @@ def is_drawn(s: EngineState, p: Position, level: int) -> bool:
     if clock >= np.int64(FIFTY_MOVES) and (s.frames[level].in_check == 0 or has_moves(p, s.move_sets)):
         return True
     return insufficient_material(p)
+
+
+@inlined
+def table_key(key: Word, clocks: Word) -> Word:
+    """The key of a position in the transposition table."""
+    clock = clocks & HALF_MOVES
+    return key if clock < CLOCK_KEYS_FROM else key ^ (clock >> np.uint64(3)) * CLOCK_KEY
 
 
 @inlined
@@ -101,7 +111,6 @@ def enter(s: EngineState, level: int) -> Number:
     f.num_moves = f.num_tried = f.num_searched = f.num_quiets = 0
     f.hash_move = f.extension = f.singular_tested = 0
     f.hash_depth = -1
-    control.deepest = max(control.deepest, level)
     is_sound, is_pv = control.sound != 0, f.beta - f.alpha > 1
     if f.excluded == 0 and is_drawn(s, p, level):
         return 0
@@ -116,7 +125,7 @@ def enter(s: EngineState, level: int) -> Number:
         f.depth += 1
 
     # the transposition table: a score that settles the node, or a first move
-    entry = probe(s.table, p.key) if f.excluded == 0 else 0
+    entry = probe(s.table, table_key(p.key, p.clocks)) if f.excluded == 0 else 0
     hash_eval = NO_EVAL
     if entry != 0:
         f.hash_move, f.hash_depth, f.hash_bound = move_of(entry), depth_of(entry), bound_of(entry)
@@ -173,9 +182,12 @@ def settles(bound: Number, score: Number, threshold: Number) -> bool:
 
 @inlined
 def is_improving(s: EngineState, level: int) -> Number:
-    """1 if the static evaluation has risen since the last move of the same side, else 0."""
+    """1 if the static evaluation has risen since the last move of the same side, or none is known, else 0."""
     f = s.frames[level]
-    return 1 if level > 1 and f.in_check == 0 and f.static_eval > s.frames[level - 2].static_eval else 0
+    if f.in_check:
+        return 0
+    back = 3 if level > 0 and (f.excluded != 0 or s.frames[level - 1].excluded != 0) else 2  # a singular search
+    return 1 if level < back or f.static_eval > s.frames[level - back].static_eval else 0
 
 
 @inlined
@@ -209,13 +221,24 @@ def expand(s: EngineState, level: int) -> Number:
 
 @inlined
 def write_checks(s: EngineState, p: Position, level: int) -> None:
-    """Write the squares from which each kind of piece would give check."""
+    """Write the squares from which each kind of piece would give check, and the pieces whose moves discover one."""
     f = s.frames[level]
     king = lsb(p.kings & (p.black if p.side == ZERO else p.white))
     occupied = p.white | p.black
     f.knight_checks = KNIGHT[king]
     f.bishop_checks, f.rook_checks = bishop_attacks(king, occupied), rook_attacks(king, occupied)
     f.pawn_checks = PAWN[(p.side ^ ONE) * np.uint64(64) + king]
+    own = p.white if p.side == ZERO else p.black
+    near_diagonal, near_straight = f.bishop_checks & own, f.rook_checks & own
+    f.discoverers = ZERO
+    behind = bishop_attacks(king, occupied ^ near_diagonal) & ~f.bishop_checks & own & (p.bishops | p.queens)
+    while behind != ZERO:
+        f.discoverers |= near_diagonal & bishop_attacks(lsb(behind), occupied)
+        behind = clear_lsb(behind)
+    behind = rook_attacks(king, occupied ^ near_straight) & ~f.rook_checks & own & (p.rooks | p.queens)
+    while behind != ZERO:
+        f.discoverers |= near_straight & rook_attacks(lsb(behind), occupied)
+        behind = clear_lsb(behind)
 
 
 @inlined
@@ -239,8 +262,8 @@ def finish(s: EngineState, level: int) -> Number:
     f = s.frames[level]
     if f.best == -UNKNOWN:  # every move was left out
         return f.alpha
-    if f.excluded == 0:
+    if f.excluded == 0 and (f.num_searched > 0 or f.depth <= 0):  # not what a null move or other moves have shown
         bound = LOWER_BOUND if f.best >= f.beta else EXACT if f.best > f.first_alpha else UPPER_BOUND
-        key, generation = s.rows[level, 12], s.control[0].generation
+        key, generation = table_key(s.rows[level, 12], s.rows[level, 11]), s.control[0].generation
         store_result(s.table, key, level, f.best, f.best_move, f.static_eval, f.depth, bound, generation)
     return f.best

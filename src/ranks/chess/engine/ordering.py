@@ -59,8 +59,8 @@ def order_moves(s: EngineState, p: Position, level: int, captures_only: bool) ->
         gain = gain_of(p, move)
         if gain == 0 and captures_only:
             continue
-        if move == f.hash_move:
-            order = HASH_MOVE
+        if move == f.hash_move and not (captures_only and s.control[0].sound != 0):
+            order = HASH_MOVE  # without pruning, not past the exchange test: it would depend on the table
         elif gain > 0:
             order = GOOD_CAPTURE + gain * 8 - np.int64(kind_at(p, np.uint64(move & 63)))
         elif move == f.killer_1:

@@ -38,7 +38,7 @@ FRAME = np.dtype(
     [
         (name, np.int64)
         for name in (
-            "stage",  # what happens next at this level; the constants are below
+            "stage",  # what happens next at this level; the constants are above
             "depth",  # remaining plies; below 1 the quiescence search
             "alpha",
             "beta",
@@ -62,7 +62,7 @@ FRAME = np.dtype(
             "new_depth",  # depth of the child if nothing is reduced
             "full_window",  # 1 while the child is searched with the window of this level
             "reduced",  # 1 while the child is searched less deeply than new_depth
-            "moved",  # index (piece * 64 + to) of the move to the child; -1 for a null move
+            "moved",  # index (piece * 64 + to) of the move to the child; PIECE_SQUARES for a null move
             "killer_1",
             "killer_2",
             "pv_length",
@@ -73,9 +73,10 @@ FRAME = np.dtype(
             "accumulated",  # 1 where the accumulators of this level are up to date
         )
     ]
-    + [(name, np.uint64) for name in ("knight_checks", "bishop_checks", "rook_checks", "pawn_checks")]
+    + [(name, np.uint64) for name in ("knight_checks", "bishop_checks", "rook_checks", "pawn_checks", "discoverers")]
 )
-"""One level of a search. The last four are the squares from which a piece of the mover gives check."""
+"""One level of a search. The last five are the squares from which a piece of the mover gives check, and its pieces that
+discover a check by one behind them when they move."""
 CONTROL = np.dtype(
     [
         (name, np.int64)
@@ -87,7 +88,6 @@ CONTROL = np.dtype(
             "generation",  # of entries in the transposition table
             "sound",  # 1: no pruning that can change the score
             "use_net",
-            "deepest",  # the largest level so far
         )
     ]
 )
@@ -194,7 +194,7 @@ def set_root(state: EngineState, rows: Words, in_check: bool) -> None:
     state.keys[begin:HISTORY] = past
     state.rows[0] = rows[-1]
     control = state.control
-    control["begin"], control["nodes"], control["deepest"] = begin, 0, 0
+    control["begin"], control["nodes"] = begin, 0
     control["generation"] = (control["generation"] + 1) % GENERATIONS
     state.frames.fill(0)
     state.frames["moved"] = PIECE_SQUARES
