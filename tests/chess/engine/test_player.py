@@ -20,6 +20,7 @@ from ranks.chess.engine.transpositions import new_table
 from ranks.chess.players.player import Choice, Clock, Limits
 from ranks.chess.players.time_plan import time_plan
 from ranks.errors import UserError
+from tests.chess.positions import MATES
 from tests.chess.uci.uci_conversation import Conversation, check_script, random_script
 
 SMALL = "engine:tables?Hash=1"
@@ -71,9 +72,50 @@ def test_a_settled_choice_needs_less_time() -> None:
     assert not is_settled(steady._replace(fallen_cp=80, steady=2), limits, plan, 0.9 * elapsed_s)
     assert is_settled(steady._replace(num_moves=1), limits, plan, 0.0)
     assert not is_settled(steady, Limits(movetime_s=1.0), time_plan(Limits(movetime_s=1.0)), 0.9)
-    mate = steady._replace(best=Choice(0, mate_in=2, depth=4))
-    assert is_settled(mate, Limits(), time_plan(Limits()), 0.0)
-    assert not is_settled(mate, Limits(infinite=True), time_plan(Limits()), 0.0)
+
+
+@pytest.mark.parametrize(
+    ("mate_in", "depth", "limits", "ends"),
+    [
+        (4, 8, Limits(clock=Clock(60.0, 60.0)), True),
+        (-4, 8, Limits(clock=Clock(60.0, 60.0)), True),
+        (4, 7, Limits(clock=Clock(60.0, 60.0)), False),
+        (4, 8, Limits(clock=Clock(60.0, 60.0), multipv=2), False),
+        (2, 9, Limits(movetime_s=1.0), False),
+        (2, 9, Limits(depth=20, nodes=1000), False),
+        (1, 1, Limits(depth=20, nodes=1000), True),
+        (-1, 2, Limits(movetime_s=1.0), True),
+        (1, 9, Limits(infinite=True), False),
+        (4, 1, Limits(mate=4, multipv=2), True),
+        (5, 20, Limits(mate=4), False),
+        (-2, 20, Limits(mate=4), False),
+    ],
+)
+def test_a_mate_ends_a_search_on_a_clock_and_one_for_a_mate(
+    mate_in: int, depth: int, limits: Limits, ends: bool
+) -> None:
+    progress = Progress(Choice(0, mate_in=mate_in, depth=depth), 30, steady=0, fallen_cp=0, best_share=0.5)
+    assert is_settled(progress, limits, time_plan(limits), 0.0) == ends
+
+
+@pytest.mark.parametrize("moves", [2, 3])
+def test_a_search_for_a_mate_ends_with_it(moves: int) -> None:
+    player = make_player(SMALL)
+    for fen in MATES[moves]:
+        player.new_game(0)
+        assert player.choose(Board(fen), Limits(mate=moves)).mate_in == moves, fen
+
+
+def test_go_mate_answers_when_the_mate_is_found_or_at_stop() -> None:
+    with Conversation(lambda: make_player(SMALL)) as gui:
+        gui.send(f"position fen {MATES[2][0]}")
+        *infos, best = gui.ask("go mate 2", "bestmove")
+        assert "score mate 2 " in infos[-1]
+        assert best.startswith("bestmove a1a6")
+        gui.send("position startpos")
+        gui.send("go mate 1")
+        gui.expect("info depth 6 ")
+        gui.ask("stop", "bestmove")
 
 
 def test_uci_options_and_searchmoves() -> None:

@@ -77,6 +77,12 @@ def test_a_search_reports_and_moves() -> None:
         assert "score mate 1 " in lines[-2]
 
 
+def test_go_mate_ends_at_the_depth_of_the_mate_where_all_moves_are_searched() -> None:
+    with Conversation(strong) as gui:
+        gui.send("position startpos")
+        assert gui.ask("go mate 2", "bestmove")[-2].startswith("info depth 3 ")
+
+
 def test_stop_infinite_and_ponder() -> None:
     clock = FakeClock()
     with Conversation(strong, clock) as gui:
@@ -191,7 +197,8 @@ def test_go_uses_the_clock_of_the_side_to_move() -> None:
     assert (white.clock.remaining_s, white.clock.increment_s, white.clock.other_remaining_s) == (1.0, 0.01, 7.0)
     assert (black.clock.remaining_s, black.clock.increment_s, black.clock.overhead_s) == (7.0, 0.07, 0.05)
     assert (white.clock.moves_to_go, white.depth, white.nodes) == (5, 9, None)
-    assert parsed("mate 3").limits(True, 0).depth == 5
+    assert parsed("mate 3").limits(True, 0) == Limits(mate=3)
+    assert parsed("mate 0 depth 9").limits(True, 0) == Limits(mate=1, depth=9)
     assert parsed("infinite").limits(True, 0).infinite
     assert parsed("").limits(True, 0) == parsed("depth").limits(True, 0) == Limits(infinite=True)
     assert parsed("btime 100").limits(True, 0).infinite

@@ -19,6 +19,7 @@ from ranks.chess.uci.lines import Option, format_info, parse_info, parse_option
     [
         (Limits(), True, "go infinite"),
         (Limits(nodes=100, depth=5), True, "go nodes 100 depth 5"),
+        (Limits(depth=5, mate=3), True, "go depth 5 mate 3"),
         (Limits(movetime_s=0.25), True, "go movetime 250"),
         (Limits(clock=Clock(1.5, 2.0, 0.1, 0.2)), True, "go wtime 1500 winc 100 btime 2000 binc 200"),
         (Limits(clock=Clock(1.5, 2.0, 0.1, 0.2)), False, "go wtime 2000 winc 200 btime 1500 binc 100"),

@@ -1,4 +1,4 @@
-"""When iterative deepening ends on a clock: after an iteration, by how settled the choice is."""
+"""When iterative deepening ends before its limits: after an iteration, by how settled the choice is."""
 
 from __future__ import annotations
 
@@ -27,11 +27,19 @@ class Progress(NamedTuple):
 
 
 def is_settled(progress: Progress, limits: Limits, plan: TimePlan, elapsed_s: float) -> bool:
-    """Whether no further iteration is begun. Without a clock only a proven mate ends the search."""
-    best = progress.best
-    if best.mate_in is not None and 2 * abs(best.mate_in) <= best.depth and limits.multipv == 1 and not limits.infinite:
+    """Whether no further iteration is begun.
+
+    A mate as short as `limits.mate` ends any search. Else a mate ends a search on a clock if the depth is twice its
+    moves. With pruning it need not be the shortest, so without a clock only a mate in one move ends the search."""
+    mate_in, depth = progress.best.mate_in, progress.best.depth
+    if limits.mate is not None and mate_in is not None and 0 < mate_in <= limits.mate:
         return True
-    if limits.clock is None or limits.infinite:
+    if limits.infinite:
+        return False
+    on_clock = limits.clock is not None
+    if mate_in is not None and limits.multipv == 1 and abs(mate_in) <= max(depth // 2 if on_clock else 1, 1):
+        return True
+    if not on_clock:
         return False
     if progress.num_moves == 1:
         return True

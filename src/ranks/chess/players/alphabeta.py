@@ -60,7 +60,8 @@ class AlphaBetaPlayer:
         for state in states:
             set_root(state, board.rows, self._searches * GOLDEN_GAMMA % 2**64)
         best = Choice(moves[0], pv=(moves[0],))
-        for depth in range(1, min(self.depth, limits.depth or MAX_DEPTH) + 1):
+        mate_depth = 2 * limits.mate - 1 if limits.mate else MAX_DEPTH  # a search of all moves finds the mate there
+        for depth in range(1, min(self.depth, limits.depth or MAX_DEPTH, mate_depth) + 1):
             lines, finished = self._search_lines(states, moves, depth, limits, started_s + plan.most_s)
             if lines:
                 best = lines[0]

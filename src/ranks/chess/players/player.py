@@ -69,6 +69,8 @@ class Limits:
     nodes: int | None = None
     """Positions for alpha-beta, simulations for a tree search, `go nodes` for a UCI engine."""
     depth: int | None = None
+    mate: int | None = None
+    """End with a mate of the opponent in so many moves or fewer, for players that search without a fixed depth."""
     movetime_s: float | None = None
     clock: Clock | None = None
     time_margin_s: float = 0.0

@@ -52,12 +52,11 @@ class GoCommand:
                 n["movestogo"] if n.get("movestogo", 0) > 0 else None,
                 overhead_s,
             )
-        depths = [max(n["depth"], 1)] if "depth" in n else []
-        depths += [max(2 * n["mate"] - 1, 1)] if "mate" in n else []
-        limited = clock is not None or depths or "nodes" in n or "movetime" in n
+        limited = clock is not None or n.keys() & {"nodes", "depth", "mate", "movetime"}
         return Limits(
             nodes=max(n["nodes"], 1) if "nodes" in n else None,
-            depth=min(depths) if depths else None,
+            depth=max(n["depth"], 1) if "depth" in n else None,
+            mate=max(n["mate"], 1) if "mate" in n else None,
             movetime_s=max(n["movetime"], 1) / 1000 if "movetime" in n else None,
             clock=clock,
             infinite=self.infinite or not limited,
@@ -84,4 +83,6 @@ def go_command(limits: Limits, white_to_move: bool) -> str:
         words += ["nodes", str(limits.nodes)]
     if limits.depth is not None:
         words += ["depth", str(limits.depth)]
+    if limits.mate is not None:
+        words += ["mate", str(limits.mate)]
     return " ".join(words if len(words) > 1 else [*words, "infinite"])

@@ -65,8 +65,10 @@ class UciPlayer:
 
     def choose(self, board: Board, limits: Limits) -> Choice:
         if self.nodes is not None:
-            limits = replace(limits, nodes=self.nodes, depth=None, movetime_s=None, clock=None, infinite=False)
-        limited = limits.nodes or limits.depth or limits.movetime_s or limits.clock or limits.infinite
+            limits = replace(
+                limits, nodes=self.nodes, depth=None, mate=None, movetime_s=None, clock=None, infinite=False
+            )
+        limited = limits.nodes or limits.depth or limits.mate or limits.movetime_s or limits.clock or limits.infinite
         if not limited:
             do = f"give all players a limit (--nodes, --tc, ...), or this one its own: {self.name}@1000"
             raise UserError(f"a move of '{self.name}'", "the engine has no limit for its search", do)
