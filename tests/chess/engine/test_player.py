@@ -17,7 +17,7 @@ from ranks.chess.engine.state import new_state, set_root
 from ranks.chess.engine.stopping import Progress, is_settled
 from ranks.chess.engine.tables import default_values, save_tables
 from ranks.chess.engine.transpositions import new_table
-from ranks.chess.players.player import Choice, Clock, Limits
+from ranks.chess.players.player import Choice, Clock, Info, Limits
 from ranks.chess.players.time_plan import time_plan
 from ranks.errors import UserError
 from tests.chess.positions import MATES
@@ -141,6 +141,18 @@ def test_uci_options_and_searchmoves() -> None:
         gui.send("go ponder wtime 1000 btime 1000")
         gui.send("ponderhit")
         gui.expect("bestmove")
+
+
+@pytest.mark.parametrize("lines", [1, 3])
+def test_the_last_report_is_of_the_move_that_is_played(lines: int) -> None:
+    """Also where an iteration was interrupted, and where no iteration was finished."""
+    player, board = make_player(SMALL), Board("r1bqkb1r/pppp1ppp/2n2n2/4p3/2B1P3/5N2/PPPP1PPP/RNBQK2R w KQkq - 4 4")
+    for nodes in (1, *range(200, 8000, 300)):
+        infos: list[Info] = []
+        player.new_game(0)
+        choice = player.choose(board, Limits(nodes=nodes, multipv=lines, on_info=infos.append))
+        last = next(info for info in reversed(infos) if info.multipv == 1)
+        assert (last.pv, last.depth, last.score_cp) == (choice.pv, choice.depth, choice.score_cp), nodes
 
 
 def nodes_of(lines: list[str]) -> str:

@@ -82,6 +82,7 @@ class EnginePlayer:
             return asked or limits.now() >= started_s + plan.most_s
 
         best, steady = Choice(moves[0], pv=(moves[0],)), 0
+        reported: Choice | None = None
         most_depth = min(settings.depth or MAX_SEARCH_DEPTH, limits.depth or MAX_SEARCH_DEPTH, MAX_SEARCH_DEPTH)
         for depth in range(1, most_depth + 1):
             lines, finished = deepening.iterate(depth, stopped)
@@ -93,11 +94,15 @@ class EnginePlayer:
                 elapsed_s = limits.now() - started_s
                 if finished:
                     _report(lines, limits, elapsed_s)
+                    reported = best
                 if is_settled(progress, limits, plan, elapsed_s):
                     break
             if not finished or deepening.nodes >= most_nodes or stopped():
                 break
-        return replace(best, nodes=deepening.nodes)
+        choice = replace(best, nodes=deepening.nodes)
+        if best is not reported:  # it is of an interrupted iteration
+            _report([choice], limits, limits.now() - started_s)
+        return choice
 
     def close(self) -> None:
         self._states, self._evaluator = [], None
