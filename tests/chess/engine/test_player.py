@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from pathlib import Path
 
@@ -153,6 +154,25 @@ def test_the_last_report_is_of_the_move_that_is_played(lines: int) -> None:
         choice = player.choose(board, Limits(nodes=nodes, multipv=lines, on_info=infos.append))
         last = next(info for info in reversed(infos) if info.multipv == 1)
         assert (last.pv, last.depth, last.score_cp) == (choice.pv, choice.depth, choice.score_cp), nodes
+
+
+def test_several_lines_are_sorted_and_the_first_is_played() -> None:
+    player = make_player(SMALL)
+    for fen in [MATES[2][7], MATES[3][2], "rn3b2/p2p1kp1/2p4n/2P4P/N3pp2/1K1B3N/PP1P2bP/R1BR4 b - - 0 29"]:
+        infos: list[Info] = []
+        player.new_game(0)
+        choice = player.choose(Board(fen), Limits(depth=7, multipv=4, on_info=infos.append))
+        assert infos[-1].nodes == choice.nodes
+        assert choice.pv == next(info.pv for info in reversed(infos) if info.multipv == 1)
+        for first, second in itertools.pairwise(infos):
+            if first.depth == second.depth:
+                assert second.multipv == first.multipv + 1
+                assert worth(first) >= worth(second), (fen, first, second)
+
+
+def worth(info: Info) -> float:
+    """Higher for the better of two lines."""
+    return 1 / info.mate_in if info.mate_in else (info.score_cp or 0) / 1e6
 
 
 def nodes_of(lines: list[str]) -> str:

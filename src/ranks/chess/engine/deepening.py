@@ -51,6 +51,7 @@ class Deepening:
             if line is not None:
                 lines.append(line)
                 rest = [move for move in rest if move != line.move]
+        lines.sort(key=score_of, reverse=True)  # a later search can find a better move
         if finished:
             found = [line.move for line in lines]
             self._scores_cp = [line.score_cp for line in lines]
@@ -125,3 +126,10 @@ class Deepening:
         """Fill the shared table until the first thread is finished."""
         while not done.is_set() and not run_search(state, int(state.control["nodes"][0]) + NODES_AT_ONCE):
             pass
+
+
+def score_of(line: Choice) -> int:
+    """The score of a line in centipawns with mates: the shorter one of ours and the longer one against us is higher."""
+    if line.mate_in is None:
+        return line.score_cp or 0
+    return MATE + 1 - 2 * line.mate_in if line.mate_in > 0 else -MATE - 2 * line.mate_in

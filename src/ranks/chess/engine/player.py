@@ -126,9 +126,9 @@ class EnginePlayer:
 
 def _report(lines: Sequence[Choice], limits: Limits, elapsed_s: float) -> None:
     if limits.on_info:
+        nodes = max(line.nodes for line in lines)
         for rank, line in enumerate(lines, start=1):
-            info = Info(line.depth, line.score_cp, line.mate_in, lines[-1].nodes, elapsed_s, line.pv, rank)
-            limits.on_info(info)
+            limits.on_info(Info(line.depth, line.score_cp, line.mate_in, nodes, elapsed_s, line.pv, rank))
 
 
 def engine_player(spec: str, argument: str | None, options: Mapping[str, str]) -> EnginePlayer:
