@@ -9,8 +9,8 @@ from ranks.chess.players.player import Clock, Limits
 
 HORIZON = 30
 """The number of moves to plan for if the time control does not state one."""
-RESERVE = 15
-"""The reserve, in multiples of the move overhead."""
+RESERVE, MOST_RESERVE_S = 14, 0.5
+"""The reserve is one move overhead, and so many more up to so many seconds."""
 SHORTEST_S = 0.001
 
 
@@ -39,13 +39,14 @@ def time_plan(limits: Limits) -> TimePlan:
 def clock_plan(clock: Clock) -> TimePlan:
     """Spread the remaining time, minus a reserve, over the moves to go; use half of each increment.
 
-    When only the reserve is left the player moves at once, so that the increments refill the clock.
-    No move uses more than a third of the remaining time, unless the next time control starts right
-    after it."""
-    usable_s = clock.remaining_s - RESERVE * clock.overhead_s
-    if usable_s <= 0:
-        return TimePlan(0.0, SHORTEST_S, SHORTEST_S)
+    A move uses less if the time would not last where each move to go lost the whole overhead. When only the reserve is
+    left the player moves at once, so that the increments refill the clock. No move uses more than a third of the
+    remaining time, unless the next time control starts right after it."""
+    usable_s = clock.remaining_s - clock.overhead_s - min(RESERVE * clock.overhead_s, MOST_RESERVE_S)
     moves_to_go = min(clock.moves_to_go or HORIZON, HORIZON)
+    lasting_s = clock.remaining_s / moves_to_go + clock.increment_s - clock.overhead_s
+    enough_s = min(usable_s / moves_to_go + clock.increment_s / 2, lasting_s)
+    if usable_s <= 0 or enough_s <= SHORTEST_S:
+        return TimePlan(0.0, SHORTEST_S, SHORTEST_S)
     ceiling_s = max(usable_s * (0.8 if moves_to_go == 1 else 1 / 3), SHORTEST_S)
-    enough_s = usable_s / moves_to_go + clock.increment_s / 2
     return TimePlan(min(enough_s / 2, ceiling_s), min(enough_s, ceiling_s), min(2.5 * enough_s, ceiling_s))
