@@ -21,6 +21,7 @@ from ranks.chess.engine.transpositions import new_table
 from ranks.chess.players.player import Choice, Clock, Info, Limits
 from ranks.chess.players.time_plan import time_plan
 from ranks.errors import UserError
+from tests.chess.fake_clock import FakeClock
 from tests.chess.positions import MATES
 from tests.chess.uci.uci_conversation import Conversation, check_script, random_script
 
@@ -173,6 +174,17 @@ def test_several_lines_are_sorted_and_the_first_is_played() -> None:
 def worth(info: Info) -> float:
     """Higher for the better of two lines."""
     return 1 / info.mate_in if info.mate_in else (info.score_cp or 0) / 1e6
+
+
+def test_after_ponderhit_a_settled_choice_ends_the_search_as_on_the_clock() -> None:
+    """White has one move. The clock does not move, so the search never uses up its time."""
+    clock = FakeClock()
+    with Conversation(lambda: make_player(SMALL), clock) as gui:
+        gui.send("position fen 7k/6pp/8/8/8/8/6qP/7K w - - 0 1")
+        gui.send("go ponder wtime 60000 btime 60000")
+        gui.expect("info depth 3 ")
+        gui.send("ponderhit")
+        gui.expect("bestmove h1g2", 20)
 
 
 def nodes_of(lines: list[str]) -> str:

@@ -95,7 +95,8 @@ class EnginePlayer:
                 if finished:
                     _report(lines, limits, elapsed_s)
                     reported = best
-                if is_settled(progress, limits, plan, elapsed_s):
+                since_s, timed = (limits.ponder_hit and limits.ponder_hit()) or (started_s, limits)
+                if is_settled(progress, timed, time_plan(timed), limits.now() - since_s):
                     break
             if not finished or deepening.nodes >= most_nodes or stopped():
                 break

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, NamedTuple, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
     from ranks.chess.board import Board
@@ -59,6 +59,15 @@ class Info:
     """The rank of this line, 1 for the best."""
 
 
+class PonderHit(NamedTuple):
+    """The opponent has played the move that the player pondered on."""
+
+    at_s: float
+    """When, on the clock of the limits."""
+    limits: Limits
+    """Of the move from then on."""
+
+
 @dataclass(frozen=True)
 class Limits:
     """When a player has to move. The first limit that is reached ends the search.
@@ -88,6 +97,9 @@ class Limits:
     """Size of the transposition table, for players that have one."""
     should_stop: Callable[[], bool] | None = None
     """Called many times a second; True ends the search with the best move so far."""
+    ponder_hit: Callable[[], PonderHit | None] | None = None
+    """For a player that ponders: None until the opponent has moved. `should_stop` then ends the search in time, and a
+    player may end it earlier."""
     on_info: Callable[[Info], None] | None = None
     """Called from within `choose`."""
     now: Callable[[], float] = time.perf_counter

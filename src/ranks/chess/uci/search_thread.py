@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from ranks.chess.board import Board, move_to_uci
-from ranks.chess.players.player import Choice, Info, Limits, Player
+from ranks.chess.players.player import Choice, Info, Limits, Player, PonderHit
 from ranks.chess.players.time_plan import time_plan
 from ranks.chess.uci.lines import format_info
 
@@ -35,7 +35,7 @@ class SearchThread(threading.Thread):
         self._write, self._failed = write, failed
         self._stopped = threading.Event()
         self._may_answer = threading.Event()
-        self._deadline_s: float | None = None
+        self._hit: PonderHit | None = None
         self._pondering = ponder
         if not (ponder or limits.infinite):
             self._may_answer.set()
@@ -60,7 +60,7 @@ class SearchThread(threading.Thread):
         if not self._pondering:
             return
         self._pondering = False
-        self._deadline_s = self._limits.now() + time_plan(self._limits).enough_s
+        self._hit = PonderHit(self._limits.now(), self._limits)
         if not self._limits.infinite:
             self._may_answer.set()
 
@@ -69,19 +69,23 @@ class SearchThread(threading.Thread):
         if not board.legal_moves():
             self._write(f"info depth 0 score {'mate' if board.in_check else 'cp'} 0")
             return NO_MOVE
-        # while pondering, the clock of the player does not run; `ponder_hit` sets the deadline
+        pondering = self._pondering  # then the clock of the player does not run
         limits = replace(
             self._limits,
-            clock=None if self._pondering else self._limits.clock,
-            movetime_s=None if self._pondering else self._limits.movetime_s,
-            infinite=self._pondering or self._limits.infinite,
+            clock=None if pondering else self._limits.clock,
+            movetime_s=None if pondering else self._limits.movetime_s,
+            infinite=pondering or self._limits.infinite,
             should_stop=self._should_stop,
+            ponder_hit=(lambda: self._hit) if pondering else None,
             on_info=self._report,
         )
         return best_move(self._player.choose(board, limits))
 
     def _should_stop(self) -> bool:
-        return self._stopped.is_set() or (self._deadline_s is not None and self._limits.now() >= self._deadline_s)
+        if self._stopped.is_set():
+            return True
+        hit = self._hit
+        return hit is not None and hit.limits.now() >= hit.at_s + time_plan(hit.limits).enough_s
 
     def _report(self, info: Info) -> None:
         self._write(format_info(info, [move_to_uci(move) for move in info.pv], with_multipv=self._limits.multipv > 1))
