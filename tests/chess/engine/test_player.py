@@ -11,7 +11,7 @@ import pytest
 
 from ranks.chess.board import Board
 from ranks.chess.commands.players import make_player
-from ranks.chess.engine.deepening import Deepening
+from ranks.chess.engine.deepening import NODES_AT_ONCE, Deepening
 from ranks.chess.engine.nnue.inference import no_net
 from ranks.chess.engine.nnue.weights import random_weights, save_weights
 from ranks.chess.engine.state import new_state, set_root
@@ -185,6 +185,12 @@ def test_after_ponderhit_a_settled_choice_ends_the_search_as_on_the_clock() -> N
         gui.expect("info depth 3 ")
         gui.send("ponderhit")
         gui.expect("bestmove h1g2", 20)
+
+
+def test_nodes_are_those_of_all_threads() -> None:
+    """Each thread can be in a step while another one searches the last node."""
+    player = make_player("engine:tables?Hash=1&Threads=4")
+    assert 30_000 <= player.choose(Board(), Limits(nodes=30_000)).nodes < 30_000 + 4 * NODES_AT_ONCE
 
 
 def nodes_of(lines: list[str]) -> str:

@@ -116,16 +116,20 @@ class Deepening:
                 assistant.join()
 
     def _run_first(self, stopped: Callable[[], bool]) -> bool:
-        state = self.states[0]
-        while not run_search(state, min(int(state.control["nodes"][0]) + NODES_AT_ONCE, self.max_nodes)):
-            if state.control["nodes"][0] >= self.max_nodes or stopped():
+        while not self._step(self.states[0]):
+            if self.nodes >= self.max_nodes or stopped():
                 return False
         return True
 
     def _assist(self, state: EngineState, done: threading.Event) -> None:
         """Fill the shared table until the first thread is finished."""
-        while not done.is_set() and not run_search(state, int(state.control["nodes"][0]) + NODES_AT_ONCE):
+        while not done.is_set() and self.nodes < self.max_nodes and not self._step(state):
             pass
+
+    def _step(self, state: EngineState) -> bool:
+        """Search some nodes, at most a thread's share of those that are left; True if the search is finished."""
+        share = -(-max(self.max_nodes - self.nodes, 0) // len(self.states))
+        return run_search(state, int(state.control["nodes"][0]) + min(NODES_AT_ONCE, share))
 
 
 def score_of(line: Choice) -> int:
