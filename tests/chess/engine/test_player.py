@@ -5,16 +5,18 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from ranks.chess.board import Board
 from ranks.chess.commands.players import make_player
+from ranks.chess.engine import player as player_module
 from ranks.chess.engine.deepening import NODES_AT_ONCE, Deepening
 from ranks.chess.engine.nnue.inference import no_net
 from ranks.chess.engine.nnue.weights import random_weights, save_weights
-from ranks.chess.engine.state import new_state, set_root
+from ranks.chess.engine.state import EngineState, new_state, set_root
 from ranks.chess.engine.stopping import Progress, is_settled
 from ranks.chess.engine.tables import default_values, save_tables
 from ranks.chess.engine.transpositions import new_table
@@ -191,6 +193,21 @@ def test_nodes_are_those_of_all_threads() -> None:
     """Each thread can be in a step while another one searches the last node."""
     player = make_player("engine:tables?Hash=1&Threads=4")
     assert 30_000 <= player.choose(Board(), Limits(nodes=30_000)).nodes < 30_000 + 4 * NODES_AT_ONCE
+
+
+def test_entries_of_all_threads_are_of_the_same_search(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where a thread took no part in the searches before."""
+    states: list[EngineState] = []
+
+    def kept(*arguments: Any, use_net: bool) -> EngineState:
+        states.append(new_state(*arguments, use_net=use_net))
+        return states[-1]
+
+    monkeypatch.setattr(player_module, "new_state", kept)
+    player = make_player(SMALL)
+    for threads in (1, 1, 2, 1, 2):
+        player.choose(Board(), Limits(depth=1, threads=threads))
+    assert [int(state.control["generation"][0]) for state in states] == [5, 5]
 
 
 def nodes_of(lines: list[str]) -> str:

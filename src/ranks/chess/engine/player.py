@@ -73,6 +73,8 @@ class EnginePlayer:
         for state in states:
             set_root(state, board.rows, board.in_check)
             state.control["sound"] = settings.sound
+            # a thread that took no part in earlier searches has counted fewer of them
+            state.control["generation"] = states[0].control["generation"]
         most_nodes = min(settings.nodes or NO_LIMIT, limits.nodes or NO_LIMIT)
         all_moves = len(moves) == len(legal)
         deepening = Deepening(states, moves, limits.multipv, all_moves=all_moves, max_nodes=most_nodes)
