@@ -9,17 +9,19 @@ from typing import Any
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from ranks.chess.board import Board
 from ranks.chess.commands.players import make_player
 from ranks.chess.engine import player as player_module
+from ranks.chess.engine import transpositions
 from ranks.chess.engine.deepening import NODES_AT_ONCE, Deepening
 from ranks.chess.engine.nnue.inference import no_net
 from ranks.chess.engine.nnue.weights import random_weights, save_weights
 from ranks.chess.engine.state import EngineState, new_state, set_root
 from ranks.chess.engine.stopping import Progress, is_settled
 from ranks.chess.engine.tables import default_values, save_tables
-from ranks.chess.engine.transpositions import new_table
+from ranks.chess.engine.transpositions import ENTRY_BYTES, new_table
 from ranks.chess.players.player import Choice, Clock, Info, Limits
 from ranks.chess.players.time_plan import time_plan
 from ranks.errors import UserError
@@ -208,6 +210,30 @@ def test_entries_of_all_threads_are_of_the_same_search(monkeypatch: pytest.Monke
     for threads in (1, 1, 2, 1, 2):
         player.choose(Board(), Limits(depth=1, threads=threads))
     assert [int(state.control["generation"][0]) for state in states] == [5, 5]
+
+
+def test_a_table_that_does_not_fit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Over UCI it is made smaller, with a message; in a spec its size is an error."""
+
+    def new_table_of_2_mib(entries: int) -> NDArray[np.uint64]:
+        if entries > 2 * 2**20 // ENTRY_BYTES:
+            raise MemoryError
+        return new_table(entries)
+
+    monkeypatch.setattr(transpositions, "new_table", new_table_of_2_mib)
+    with Conversation(lambda: make_player("engine:tables")) as gui:
+        gui.ask("isready", "readyok")  # its first move has a table of 16 MiB, but nobody listens
+        gui.send("setoption name Hash value 64")
+        first = gui.ask("go depth 8", "bestmove")
+        assert first[0] == "info string a table of 64 MiB does not fit into the memory: it has 2 MiB"
+        second = gui.ask("go depth 8", "bestmove")
+        assert not any(line.startswith("info string") for line in second)
+        assert int(nodes_of(second)) < int(nodes_of(first)), "the table is kept"
+        gui.send("setoption name Hash value 2")
+        assert gui.ask("go depth 2", "bestmove")[0].startswith("info depth 1 ")
+    with pytest.raises(UserError, match="64 MiB does not fit") as error:
+        make_player("engine:tables?Hash=64").choose(Board(), Limits(depth=1))
+    assert error.value.do == "give Hash=2 or less"
 
 
 def nodes_of(lines: list[str]) -> str:

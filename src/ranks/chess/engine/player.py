@@ -10,7 +10,7 @@ from ranks.chess.engine.deepening import Deepening
 from ranks.chess.engine.evaluator import TABLES, Evaluator, load_evaluator
 from ranks.chess.engine.state import MAX_SEARCH_DEPTH, EngineState, forget, new_state, set_root
 from ranks.chess.engine.stopping import Progress, is_settled
-from ranks.chess.engine.transpositions import ENTRY_BYTES, new_table, table_entries
+from ranks.chess.engine.transpositions import ENTRY_BYTES, largest_table, table_entries
 from ranks.chess.players.player import Choice, Info, Limits
 from ranks.chess.players.spec import nearest, number
 from ranks.chess.players.time_plan import time_plan
@@ -18,6 +18,7 @@ from ranks.errors import UserError
 
 if TYPE_CHECKING:
     from ranks.chess.board import Board
+    from ranks.chess.core.tables import Words
 
 ENTRIES_PER_NODE = 2
 """The size of the table where a spec fixes the nodes of a move."""
@@ -50,6 +51,8 @@ class EnginePlayer:
         self.weights_sha256 = evaluator.sha256
         self._evaluator: Evaluator | None = evaluator
         self._states: list[EngineState] = []
+        self._entries = 0
+        """Entries that the present table was asked to have."""
 
     def new_game(self, seed: int) -> None:
         self.clear_hash()
@@ -67,7 +70,7 @@ class EnginePlayer:
         legal = board.legal_moves()
         moves = [move for move in legal if move in limits.searchmoves] or legal
         settings = self.settings
-        states = self._states_for(settings.threads or limits.threads, settings.hash_mib or limits.hash_mib)
+        states = self._states_for(limits)
         if settings.nodes is not None:
             self.clear_hash()
         for state in states:
@@ -110,21 +113,35 @@ class EnginePlayer:
     def close(self) -> None:
         self._states, self._evaluator = [], None
 
-    def _states_for(self, threads: int, hash_mib: int) -> list[EngineState]:
+    def _states_for(self, limits: Limits) -> list[EngineState]:
         """One state for each thread; the first one gives the result. They share one table."""
         evaluator = self._evaluator
         assert evaluator is not None, f"{self.name} is closed"
-        entries = hash_mib * 2**20 // ENTRY_BYTES
+        threads = self.settings.threads or limits.threads
+        entries = (self.settings.hash_mib or limits.hash_mib) * 2**20 // ENTRY_BYTES
         if self.settings.nodes is not None:
             entries = min(entries, ENTRIES_PER_NODE * self.settings.nodes)
         entries = table_entries(entries)
-        table = self._states[0].table if self._states else new_table(entries)
-        if len(table) != entries:
-            table, self._states = new_table(entries), []
+        if entries != self._entries:
+            self._states = []  # the old table is freed before there is a new one
+        table = self._states[0].table if self._states else self._new_table(entries, limits)
+        self._entries = entries
         while len(self._states) < threads:
             use_net = evaluator.net is not None
             self._states.append(new_state(evaluator.table_values, evaluator.arrays, table, use_net=use_net))
         return self._states[:threads]
+
+    def _new_table(self, entries: int, limits: Limits) -> Words:
+        """A table, or a smaller one and a message. Raises UserError where the spec fixes a size that does not fit."""
+        table = largest_table(entries)
+        asked_mib, found_mib = (size * ENTRY_BYTES / 2**20 for size in (entries, len(table)))
+        if found_mib < asked_mib:
+            found = f"a table of {asked_mib:g} MiB does not fit into the memory"
+            if self.settings.hash_mib is not None:
+                raise UserError(f"the player '{self.name}'", found, f"give Hash={max(int(found_mib), 1)} or less")
+            if limits.on_message:
+                limits.on_message(f"{found}: it has {found_mib:g} MiB")
+        return table
 
 
 def _report(lines: Sequence[Choice], limits: Limits, elapsed_s: float) -> None:

@@ -38,6 +38,17 @@ def new_table(entries: int) -> Words:
     return np.zeros((entries, 2), np.uint64)
 
 
+def largest_table(entries: int) -> Words:
+    """An empty table, with half as many entries and so on until it fits into the memory."""
+    while True:
+        try:
+            return new_table(entries)
+        except MemoryError:
+            if entries <= SLOTS:
+                raise
+            entries //= 2
+
+
 @inlined
 def find_slot(table: Words, key: Word) -> Number:
     """The first slot of a key's bucket."""

@@ -102,6 +102,8 @@ class Limits:
     player may end it earlier."""
     on_info: Callable[[Info], None] | None = None
     """Called from within `choose`."""
+    on_message: Callable[[str], None] | None = None
+    """Called from within `choose` with a sentence for the user."""
     now: Callable[[], float] = time.perf_counter
     """The clock, in seconds, that time limits are measured with."""
 

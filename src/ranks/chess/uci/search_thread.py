@@ -78,6 +78,7 @@ class SearchThread(threading.Thread):
             should_stop=self._should_stop,
             ponder_hit=(lambda: self._hit) if pondering else None,
             on_info=self._report,
+            on_message=self._say,
         )
         return best_move(self._player.choose(board, limits))
 
@@ -86,6 +87,9 @@ class SearchThread(threading.Thread):
             return True
         hit = self._hit
         return hit is not None and hit.limits.now() >= hit.at_s + time_plan(hit.limits).enough_s
+
+    def _say(self, text: str) -> None:
+        self._write(f"info string {text}")
 
     def _report(self, info: Info) -> None:
         self._write(format_info(info, [move_to_uci(move) for move in info.pv], with_multipv=self._limits.multipv > 1))
