@@ -8,8 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from ranks.chess.board import Board, move_to_uci
 from ranks.chess.commands.players import make_player, parse_player, strength_of
+from ranks.chess.players.player import Info, Limits
 from ranks.chess.players.strength import FILE, Strength, read_strength
+from ranks.chess.uci.lines import format_info
 from ranks.errors import UserError
 from tests.chess.uci.uci_conversation import Conversation
 
@@ -62,3 +65,26 @@ def test_a_search_of_a_limited_strength_has_its_nodes_and_is_repeated() -> None:
         assert nodes_of(gui.ask("go movetime 60000", "bestmove")) == nodes_of(limited), "nothing is kept between moves"
         gui.send("setoption name UCI_LimitStrength value false")
         assert nodes_of(gui.ask("go depth 5", "bestmove")) > 300
+
+
+@pytest.mark.parametrize(
+    "fen",
+    [
+        "rn2kbnr/pp2p1pp/1qpp4/5p2/6bP/P3P1R1/2PPQPP1/RNB1KBN1 w Qkq - 2 10",
+        "r1b1n2r/p2p1kpp/1p2pp2/q1b5/2BPQP1P/1Pn1P3/P2B2P1/RN2K1NR b KQ - 1 15",
+    ],
+)
+def test_a_search_of_a_limited_strength_is_that_of_the_matches(fen: str) -> None:
+    """In which a player such as engine?nodes=1000 played: the table has its size, however large Hash is."""
+    infos: list[Info] = []
+    player = make_player(f"engine?nodes={MEASURED.nodes_for(1800)}")
+    player.choose(Board(fen), Limits(on_info=infos.append))
+    with Conversation(lambda: make_player("engine"), strength=MEASURED) as gui:
+        gui.send("setoption name UCI_LimitStrength value true")
+        gui.send("setoption name Hash value 64")
+        gui.ask("go movetime 60000", "bestmove")
+        gui.send(f"position fen {fen}")
+        lines = gui.ask("go movetime 60000", "bestmove")
+    told = [re.sub(" nps .* pv", " pv", line) for line in lines if line.startswith("info depth")]
+    found = [format_info(info, [move_to_uci(move) for move in info.pv], with_multipv=False) for info in infos]
+    assert told == [re.sub(" nps .* pv", " pv", line) for line in found]

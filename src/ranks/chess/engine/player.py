@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from ranks.chess.core.tables import Words
 
 ENTRIES_PER_NODE = 2
-"""The size of the table where a spec fixes the nodes of a move."""
+"""The size of the table where nothing is kept from move to move."""
 NO_LIMIT = 1 << 62
 MOST_THREADS, MOST_HASH_MIB = 256, 4096
 
@@ -71,7 +71,7 @@ class EnginePlayer:
         moves = [move for move in legal if move in limits.searchmoves] or legal
         settings = self.settings
         states = self._states_for(limits)
-        if settings.nodes is not None:
+        if self._nodes_of_one_move(limits) is not None:
             self.clear_hash()
         for state in states:
             set_root(state, board.rows, board.in_check)
@@ -113,14 +113,19 @@ class EnginePlayer:
     def close(self) -> None:
         self._states, self._evaluator = [], None
 
+    def _nodes_of_one_move(self, limits: Limits) -> int | None:
+        """The nodes of a move for which nothing is kept; None if the table and the histories are kept."""
+        return self.settings.nodes or (limits.nodes if limits.forget else None)
+
     def _states_for(self, limits: Limits) -> list[EngineState]:
         """One state for each thread; the first one gives the result. They share one table."""
         evaluator = self._evaluator
         assert evaluator is not None, f"{self.name} is closed"
         threads = self.settings.threads or limits.threads
         entries = (self.settings.hash_mib or limits.hash_mib) * 2**20 // ENTRY_BYTES
-        if self.settings.nodes is not None:
-            entries = min(entries, ENTRIES_PER_NODE * self.settings.nodes)
+        nodes = self._nodes_of_one_move(limits)
+        if nodes is not None:
+            entries = min(entries, ENTRIES_PER_NODE * nodes)
         entries = table_entries(entries)
         if entries != self._entries:
             self._states = []  # the old table is freed before there is a new one

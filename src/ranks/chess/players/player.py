@@ -95,6 +95,8 @@ class Limits:
     """Search threads, for players that can use several."""
     hash_mib: int = 16
     """Size of the transposition table, for players that have one."""
+    forget: bool = False
+    """Forget everything before the move, with a table as `?nodes=N` has it, for players that keep a table."""
     should_stop: Callable[[], bool] | None = None
     """Called many times a second; True ends the search with the best move so far."""
     ponder_hit: Callable[[], PonderHit | None] | None = None

@@ -152,7 +152,6 @@ class Engine:
         player = self._wait()
         self._stop()
         from ranks.chess.board import Board
-        from ranks.chess.players.player import UciSearcher
         from ranks.chess.uci.search_thread import SearchThread
 
         board = (self._board or Board()).copy()
@@ -168,8 +167,6 @@ class Engine:
         )
         if self._options.limits_strength:
             limits = self._options.weakened(limits)
-            if isinstance(player, UciSearcher):
-                player.clear_hash()  # as in the matches in which the Elo was measured
         if self._refused:
             self._say("no move: the position was refused")
         self._search = SearchThread(player, None if self._refused else board, limits, go.ponder, self._write, self._end)

@@ -75,7 +75,7 @@ class Options:
         return self._values.get(LIMIT_STRENGTH, "false").lower() == "true"
 
     def weakened(self, limits: Limits) -> Limits:
-        """The limits of the matches in which UCI_Elo was measured: so many nodes, one thread."""
+        """The limits of the matches in which UCI_Elo was measured: so many nodes, one thread, nothing is kept."""
         assert self._strength is not None
         nodes = self._strength.nodes_for(self.number(ELO))
-        return replace(limits, nodes=min(nodes, limits.nodes or nodes), threads=1)
+        return replace(limits, nodes=min(nodes, limits.nodes or nodes), threads=1, forget=True)
