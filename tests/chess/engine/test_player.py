@@ -236,6 +236,24 @@ def test_a_table_that_does_not_fit(monkeypatch: pytest.MonkeyPatch) -> None:
     assert error.value.do == "give Hash=2 or less"
 
 
+def test_a_score_that_becomes_a_mate_against_us_has_fallen(monkeypatch: pytest.MonkeyPatch) -> None:
+    """White is mated in two moves, which the first depths do not see."""
+    seen: list[Progress] = []
+
+    def kept(progress: Progress, *arguments: Any) -> bool:
+        seen.append(progress)
+        return is_settled(progress, *arguments)
+
+    monkeypatch.setattr(player_module, "is_settled", kept)
+    make_player(SMALL).choose(Board("8/8/8/2k5/8/2K1p3/8/3qr3 w - - 0 79"), Limits(depth=8))
+    mated = next(number for number, progress in enumerate(seen) if progress.best.mate_in is not None)
+    assert mated > 0
+    assert seen[mated - 1].best.score_cp
+    assert (seen[mated].best.mate_in or 0) < 0
+    assert seen[mated].fallen_cp > 10_000
+    assert all(progress.fallen_cp < 100 for progress in seen[mated + 1 :])
+
+
 def nodes_of(lines: list[str]) -> str:
     """The nodes of the last info line."""
     words = next(line for line in reversed(lines) if line.startswith("info depth")).split()

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from ranks.chess.engine.deepening import Deepening
+from ranks.chess.engine.deepening import Deepening, score_of
 from ranks.chess.engine.evaluator import TABLES, Evaluator, load_evaluator
 from ranks.chess.engine.state import MAX_SEARCH_DEPTH, EngineState, forget, new_state, set_root
 from ranks.chess.engine.stopping import Progress, is_settled
@@ -93,7 +93,7 @@ class EnginePlayer:
             lines, finished = deepening.iterate(depth, stopped)
             if lines:
                 steady = steady + 1 if lines[0].move == best.move else 0
-                fallen_cp = (best.score_cp or 0) - (lines[0].score_cp or 0)
+                fallen_cp = score_of(best) - score_of(lines[0])
                 best = lines[0]
                 progress = Progress(best, len(moves), steady, fallen_cp, deepening.best_share)
                 elapsed_s = limits.now() - started_s

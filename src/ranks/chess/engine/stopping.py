@@ -21,7 +21,7 @@ class Progress(NamedTuple):
     steady: int
     """Iterations since the best move changed."""
     fallen_cp: int
-    """By how much the score fell with the last iteration."""
+    """By how much the score fell with the last iteration; a mate is far from any other score."""
     best_share: float
     """The share of the last iteration's nodes below the best move."""
 
