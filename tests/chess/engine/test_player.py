@@ -254,6 +254,17 @@ def test_a_score_that_becomes_a_mate_against_us_has_fallen(monkeypatch: pytest.M
     assert all(progress.fallen_cp < 100 for progress in seen[mated + 1 :])
 
 
+def test_with_fixed_nodes_a_move_depends_on_a_small_hash_alone() -> None:
+    """The table of 30,000 nodes has half a MiB, that of 300,000 nodes has 8 MiB."""
+    board = Board("r1bqkb1r/pppp1ppp/2n2n2/4p3/2B1P3/5N2/PPPP1PPP/RNBQK2R w KQkq - 4 4")
+
+    def choice(nodes: int, hash_mib: int) -> Choice:
+        return make_player(f"engine?nodes={nodes}&Hash={hash_mib}").choose(board, Limits())
+
+    assert choice(30_000, 1) == choice(30_000, 64)
+    assert choice(300_000, 1) != choice(300_000, 64)
+
+
 def nodes_of(lines: list[str]) -> str:
     """The nodes of the last info line."""
     words = next(line for line in reversed(lines) if line.startswith("info depth")).split()

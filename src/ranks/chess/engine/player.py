@@ -31,8 +31,9 @@ class EngineSettings:
     """What the spec of an engine fixes."""
 
     nodes: int | None = None
-    """Nodes of each move. The engine then forgets everything before each move, so that a move is a function of the
-    positions of the game, the nodes and the weights."""
+    """Nodes of each move. The engine then forgets everything before each move, so that a move of one thread is a
+    function of the positions of the game, the nodes, the weights and the size of the table. That is Hash, but at most
+    ENTRIES_PER_NODE entries for each node."""
     depth: int | None = None
     threads: int | None = None
     hash_mib: int | None = None
