@@ -29,17 +29,18 @@ class Progress(NamedTuple):
 def is_settled(progress: Progress, limits: Limits, plan: TimePlan, elapsed_s: float) -> bool:
     """Whether no further iteration is begun.
 
-    A mate as short as `limits.mate` ends any search. Else a mate ends a search on a clock if the depth is twice its
-    moves. With pruning it need not be the shortest, so without a clock only a mate in one move ends the search."""
+    A mate as short as `limits.mate` ends any search. Else a mate ends the search of one line if the depth is twice its
+    moves. With pruning it need not be the shortest, so where a depth or a mate is asked for only a mate in one move
+    does."""
     mate_in, depth = progress.best.mate_in, progress.best.depth
     if limits.mate is not None and mate_in is not None and 0 < mate_in <= limits.mate:
         return True
     if limits.infinite:
         return False
-    on_clock = limits.clock is not None
-    if mate_in is not None and limits.multipv == 1 and abs(mate_in) <= max(depth // 2 if on_clock else 1, 1):
+    most_moves = max(depth // 2, 1) if limits.depth is None and limits.mate is None else 1
+    if mate_in is not None and limits.multipv == 1 and abs(mate_in) <= most_moves:
         return True
-    if not on_clock:
+    if limits.clock is None:
         return False
     if progress.num_moves == 1:
         return True

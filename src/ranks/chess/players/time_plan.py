@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from ranks.chess.players.player import Clock, Limits
+from ranks.chess.players.player import OVERHEAD_S, Clock, Limits
 
 HORIZON = 30
 """The number of moves to plan for if the time control does not state one."""
@@ -39,12 +39,12 @@ def time_plan(limits: Limits) -> TimePlan:
 def clock_plan(clock: Clock) -> TimePlan:
     """Spread the remaining time, minus a reserve, over the moves to go; use half of each increment.
 
-    A move uses less if the time would not last where each move to go lost the whole overhead. When only the reserve is
-    left the player moves at once, so that the increments refill the clock. No move uses more than a third of the
-    remaining time, unless the next time control starts right after it."""
+    A move uses less if the time would not last where each move to go lost the whole overhead; of a usual overhead the
+    reserve takes care. When only the reserve is left the player moves at once, so that the increments refill the clock.
+    No move uses more than a third of the remaining time, unless the next time control starts right after it."""
     usable_s = clock.remaining_s - clock.overhead_s - min(RESERVE * clock.overhead_s, MOST_RESERVE_S)
     moves_to_go = min(clock.moves_to_go or HORIZON, HORIZON)
-    lasting_s = clock.remaining_s / moves_to_go + clock.increment_s - clock.overhead_s
+    lasting_s = clock.remaining_s / moves_to_go + clock.increment_s - max(clock.overhead_s - OVERHEAD_S, 0.0)
     enough_s = min(usable_s / moves_to_go + clock.increment_s / 2, lasting_s)
     if usable_s <= 0 or enough_s <= SHORTEST_S:
         return TimePlan(0.0, SHORTEST_S, SHORTEST_S)
