@@ -32,12 +32,6 @@ ITERATIONS = [0, 1, 2, 3, 9, 10, 2, 3, 3]
 """In order, a jump as after a resume, back, and one twice."""
 
 
-@pytest.fixture(autouse=True)
-def importable(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Workers import this package from where the rank does."""
-    monkeypatch.syspath_prepend(str(Path(__file__).parents[2]))
-
-
 @contextmanager
 def one_of(size: int, rank: int, config: RunConfig = CONFIG) -> Iterator[World]:
     """The world of one of several ranks, which never speak to each other."""

@@ -18,15 +18,8 @@ from ranks.data.loading.process_workers import MOST_SENT
 from tests.data.host_data import KeptClips, Points
 from tests.data.test_loading import CONFIG, one_of
 
-pytestmark = pytest.mark.usefixtures("importable")
 needs_proc = pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="looks at processes in /proc")
 ONE_ITEM = replace(CONFIG, micro_batch=1)
-
-
-@pytest.fixture
-def importable(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Workers import this package from where the rank does."""
-    monkeypatch.syspath_prepend(str(Path(__file__).parents[2]))
 
 
 class Repeated(Points):
