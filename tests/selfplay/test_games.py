@@ -73,8 +73,8 @@ def test_a_game_that_goes_on_records_the_iteration_of_each_move() -> None:
         source = selfplay(world, CONNECT_FOUR, slots=16, games=4)
         games = [source.play(net_of(CONNECT_FOUR), iteration) for iteration in range(3)]
         assert {*games[0].records.iteration_P.tolist()} == {0}
-        versions = [{*g.records.iteration_P[g.records.game_P == game].tolist()} for g in games for game in g.game_N]
-        assert any({1, 2} <= found for found in versions)
+        iterations = [{*g.records.iteration_P[g.records.game_P == game].tolist()} for g in games for game in g.game_N]
+        assert any({1, 2} <= found for found in iterations)
         for g in games:
             same_game = np.diff(g.records.game_P) == 0
             assert (np.diff(g.records.iteration_P)[same_game] >= 0).all()

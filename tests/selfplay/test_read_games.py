@@ -75,9 +75,11 @@ def test_each_game_has_its_moves_values_weights_result_and_ending(trained: tuple
             assert game.slot * 2**32 + game.number == games.game_N[n]
             assert list(game.moves) == games.moves(n)
             assert game.iteration == games.iteration + 1
-            versions_P = games.records.iteration_P[rows]
-            assert list(game.weights) == versions_P.tolist()
-            assert game.weights_text == (f"{versions_P[0]}-" if len({*versions_P}) > 1 else "") + str(games.iteration)
+            iterations_P = games.records.iteration_P[rows]
+            assert list(game.weights) == iterations_P.tolist()
+            assert game.weights_text == (f"{iterations_P[0]}-" if len({*iterations_P}) > 1 else "") + str(
+                games.iteration
+            )
             full_P, value_P = games.records.full_P[rows], games.records.value_P[rows]
             expected = [float(v) if full else None for full, v in zip(full_P, value_P, strict=True)]
             assert list(game.values) == expected

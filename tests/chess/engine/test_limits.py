@@ -50,9 +50,7 @@ def test_a_settled_choice_needs_less_time() -> None:
         (-2, 20, Limits(mate=4), False),
     ],
 )
-def test_a_mate_ends_a_search_on_a_clock_and_one_for_a_mate(
-    mate_in: int, depth: int, limits: Limits, ends: bool
-) -> None:
+def test_which_mates_end_a_search(mate_in: int, depth: int, limits: Limits, ends: bool) -> None:
     progress = Progress(Choice(0, mate_in=mate_in, depth=depth), 30, steady=0, fallen_cp=0, best_share=0.5)
     assert is_settled(progress, limits, time_plan(limits), 0.0) == ends
 

@@ -85,6 +85,6 @@ def test_a_search_of_a_limited_strength_is_that_of_the_matches(fen: str) -> None
         gui.ask("go movetime 60000", "bestmove")
         gui.send(f"position fen {fen}")
         lines = gui.ask("go movetime 60000", "bestmove")
-    told = [re.sub(" nps .* pv", " pv", line) for line in lines if line.startswith("info depth")]
+    printed = [re.sub(" nps .* pv", " pv", line) for line in lines if line.startswith("info depth")]
     found = [format_info(info, [move_to_uci(move) for move in info.pv], with_multipv=False) for info in infos]
-    assert told == [re.sub(" nps .* pv", " pv", line) for line in found]
+    assert printed == [re.sub(" nps .* pv", " pv", line) for line in found]

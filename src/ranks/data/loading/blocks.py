@@ -61,7 +61,8 @@ class SharedBlock:
     """The memory of one block, as one process sees it."""
 
     def __init__(self, descriptor: int | None, size: int) -> None:
-        """`descriptor`: of memory that exists; without one it is new. It is mapped once and keeps its size."""
+        """`descriptor`: of memory that exists; without one it is new. It is mapped once and keeps its size, and needs
+        the descriptor no more."""
         self.descriptor, self.size = _new_file() if descriptor is None else descriptor, size
         if descriptor is None:
             os.ftruncate(self.descriptor, size)

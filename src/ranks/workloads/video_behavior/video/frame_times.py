@@ -26,6 +26,7 @@ class FrameTimes:
         return self._last_s + self._step_s
 
     def time_of(self, stamp_s: float | None) -> float:
+        """The time of the next frame, whose time stamp is `stamp_s`, None where it has none."""
         if stamp_s is not None and self._origin_s is None:
             self._origin_s = stamp_s - (self._last_s + self._step_s)
         time_s = None if stamp_s is None or self._origin_s is None else stamp_s - self._origin_s
@@ -38,6 +39,6 @@ class FrameTimes:
         return time_s
 
 
-def seconds_of(ticks: int | None, ticking: Any) -> float | None:
-    """Ticks of a stream or a frame in seconds."""
-    return None if ticks is None or ticking.time_base is None else float(ticks * ticking.time_base)
+def seconds_of(ticks: int | None, source: Any) -> float | None:
+    """A time stamp of a stream, a packet or a frame of PyAV in seconds."""
+    return None if ticks is None or source.time_base is None else float(ticks * source.time_base)
