@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import socket
@@ -65,6 +66,22 @@ def test_kill_ends_processes_that_left_the_process_group(tmp_path: Path) -> None
     tree.kill()
     assert tree.members() == []
     assert tree.code == 137
+
+
+def test_a_process_without_its_mark_is_found_in_the_session(tmp_path: Path) -> None:
+    # a killed process has lost its environment variables while it still closes its files
+    script = tmp_path / "unmarked.py"
+    script.write_text("import os, sys\nos.execve('/bin/sleep', ['sleep', '60'], {})\n")
+    tree = ProcessTree(["launch", "--ranks", "1", "--gpus", "none", str(script)], tmp_path / "log", tmp_path)
+    assert tree.until(lambda: [*map(name_of, tree.members())].count("sleep") == 1, 60), tree.tail()
+    tree.kill()
+    assert tree.members() == []
+
+
+def name_of(pid: int) -> str:
+    with contextlib.suppress(psutil.Error):
+        return psutil.Process(pid).name()
+    return ""
 
 
 def test_a_command_that_hangs_is_ended(tmp_path: Path) -> None:

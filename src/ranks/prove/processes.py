@@ -60,8 +60,8 @@ class ProcessTree:
         return code if code is None or code >= 0 else 128 - code
 
     def members(self) -> list[int]:
-        """The ids of all living processes of the command."""
-        return marked_processes(self.mark)
+        """The ids of all living processes of the command, also those that are ending and have locks and files yet."""
+        return sorted({*marked_processes(self.mark), *living_in_session(self.launcher)})
 
     def ranks(self) -> list[int]:
         """The processes of the ranks; empty while there are none. What a rank has started, such as workers that load
@@ -186,6 +186,17 @@ def has_mark(pid: int, mark: str) -> bool:
     with contextlib.suppress(OSError), open(f"/proc/{pid}/environ", "rb") as file:  # psutil takes several times as long
         return f"\0{MARK}={mark}".encode() in b"\0" + file.read()
     return False
+
+
+def living_in_session(session: int) -> list[int]:
+    """The processes of a session that are no zombies. One that is ending has lost its environment variables, and so its
+    mark, before it closes its files."""
+    found: list[int] = []
+    for pid in psutil.pids():
+        with contextlib.suppress(OSError, psutil.Error):
+            if os.getsid(pid) == session and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE:
+                found.append(pid)
+    return found
 
 
 def left_running(within_s: float = GONE_S) -> list[int]:
