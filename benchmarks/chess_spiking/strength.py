@@ -11,7 +11,7 @@ opening and is played with both colours. The search is that of the training with
 draw, as on the ladder. Nothing is resigned and no result is given by material.
 
 Writes benchmarks/results/chess_spiking_strength_DATE.json: each score (won 1, drawn 1/2) with its 95 % interval over
-pairs, draws by repetition counted apart, and how long each run has trained.
+pairs, draws by repetition counted apart, and how long each run has trained. The file grows player by player.
 """
 
 from __future__ import annotations
@@ -56,16 +56,17 @@ def main() -> int:
     began = origin()
     try:
         trained = {run: {"weights": saved_net(run).source, "training": training_of(run)} for run in asked.runs}
-        rows = measure([*asked.runs, UNTRAINED, MATERIAL], asked.runs[0], asked.games, asked.simulations)
     except UserError as error:
         print(error, file=sys.stderr)
         return error.exit_code
-    for row in rows:
-        row |= trained.get(row["player"], {})
-        print(f"{row['player']:20} {row['against']:12} {row['score']:.1%} ({row['low']:.1%} to {row['high']:.1%})")
-    if not asked.no_result:
-        given = {"games": asked.games, "simulations": asked.simulations}
-        write_result(f"chess_spiking_strength_{began['date'][:10]}", {"origin": began, **given, "rows": rows})
+    result: dict[str, Any] = {"origin": began, "games": asked.games, "simulations": asked.simulations, "rows": []}
+    for found in measure([*asked.runs, UNTRAINED, MATERIAL], asked.runs[0], asked.games, asked.simulations):
+        for row in found:
+            row |= trained.get(row["player"], {})
+            print(f"{row['player']:20} {row['against']:12} {row['score']:.1%} ({row['low']:.1%} to {row['high']:.1%})")
+        result["rows"] += found
+        if not asked.no_result:
+            write_result(f"chess_spiking_strength_{began['date'][:10]}", result)
     return 0
 
 

@@ -38,28 +38,27 @@ def table(quick: bool = False) -> Mapping[str, Any]:
     Raises UserError where the package has no trained net."""
     saved = from_files(SHIPPED, ASKED)
     games = QUICK_GAMES if quick else GAMES
-    rows = measure([PACKAGE, UNTRAINED, MATERIAL], PACKAGE, games, SIMULATIONS)
+    players = [PACKAGE, UNTRAINED, MATERIAL]
+    rows = [row for found in measure(players, PACKAGE, games, SIMULATIONS) for row in found]
     shown = [*_judged(rows)]
     passed = all(row["passed"] is not False for row in shown)
     facts = {"weights": saved.source, "sha256": saved.sha256, "rating": rows[0]["rating"]}
     return {"tables": {f"scores, {SIMULATIONS} simulations": shown}, "passed": passed, "facts": facts, "rows": rows}
 
 
-def measure(players: Sequence[str], like: str, games: int, simulations: int) -> list[dict[str, Any]]:
-    """The rows of `play_rungs` for each player, on all cores.
+def measure(players: Sequence[str], like: str, games: int, simulations: int) -> Iterator[list[dict[str, Any]]]:
+    """The rows of `play_rungs`, player by player as they end, on all cores.
 
     A player is `chess-spiking`, a RUN[/ITERATION], `untrained` or `material`; the last two search and look as `like`.
     """
-    rows: list[dict[str, Any]] = []
     work = partial(_rows_of, like=like, games=games, simulations=simulations)
     with (
         ProcessPoolExecutor(os.cpu_count(), multiprocessing.get_context("spawn")) as pool,
         ProgressBar(len(players), unit="players") as bar,
     ):
         for found in pool.map(work, players):
-            rows += found
             bar.advance()
-    return rows
+            yield found
 
 
 def saved_net(word: str) -> SavedNet:
