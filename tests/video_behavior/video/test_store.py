@@ -201,7 +201,7 @@ def test_the_estimate_grows_with_the_size_of_the_frames() -> None:
 def test_a_stream_without_a_length_counts_in_the_estimate(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write_ramp(tmp_path / "a.h264", "yuv420p")
     cache_videos([("a", tmp_path / "a.h264")], tmp_path / "store", PICTURE, workers=1)
-    assert "1 videos to decode, about 3 frames" in capsys.readouterr().err
+    assert "1 video to decode, about 3 frames" in capsys.readouterr().err
 
 
 def test_what_a_killed_command_left_is_deleted(tmp_path: Path) -> None:

@@ -134,8 +134,9 @@ class StorePlan:
     def _say_estimate(self, missing: Sequence[VideoLength]) -> None:
         if missing:
             time_s = decode_s(missing) / decoders(len(missing), self.workers)
+            videos = "1 video" if len(missing) == 1 else f"{len(missing):,} videos"
             say(
-                f"{len(missing):,} videos to decode, about {sum(one.frames for one in missing):,} frames: "
+                f"{videos} to decode, about {sum(one.frames for one in missing):,} frames: "
                 f"{self._needed(missing) / 1e9:.2f} GB in {self.folder}, some {max(1, round(time_s / 60))} min"
             )
 
