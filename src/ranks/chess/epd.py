@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from typing import NamedTuple
+
+_OPERATION = re.compile(r'(?:"[^"]*"|[^;"]|")+')
+"""Up to the next semicolon that is not between quotation marks."""
 
 
 class EpdLine(NamedTuple):
@@ -24,7 +28,7 @@ def parse_epd(line: str) -> EpdLine | None:
     else:
         clocks, rest = [], fields[4:]
     operations: dict[str, str] = {}
-    for operation in " ".join(rest).split(";"):
+    for operation in _OPERATION.findall(" ".join(rest)):
         code, _, operand = operation.strip().partition(" ")
         if code:
             operations[code] = operand.strip().strip('"')

@@ -117,6 +117,60 @@ def test_epd_scores_are_for_the_side_to_move_and_results_for_white(tmp_path: Pat
     assert (found.cp_N.tolist(), found.result_N.tolist()) == ([34, NO_SCORE], [-1, NO_RESULT])
 
 
+def test_a_few_bad_lines_of_many_are_named_and_skipped(tmp_path: Path) -> None:
+    good = [f"{format_fen(words)},{40 + at}" for at, words in enumerate(random_boards(400, seed=7))]
+    path = written(tmp_path / "a.csv", *good[:250], "not a position,1", *good[250:300], f"{START},0.35", *good[300:])
+    said: list[str] = []
+    assert read(path, said=said).num_positions == read(written(tmp_path / "b.csv", *good)).num_positions
+    assert said[0].startswith(f"skipped the position 'not a position' in {path}, line 251: ")
+    assert said[1].startswith(f"skipped the score '0.35' in {path}, line 302: a decimal number")
+    bad = ["not a position,1"] * 3
+    with pytest.raises(UserError, match="line 253") as error:
+        read(written(tmp_path / "c.csv", *good[:250], *bad, *good[250:]))
+    assert "3 lines cannot be read so far" in error.value.found
+
+
+def test_games_that_have_ended_give_nothing(tmp_path: Path) -> None:
+    mated = "7k/6Q1/6K1/8/8/8/8/8 b - - 0 1"
+    assert read(written(tmp_path / "a.csv", f"{mated},#0", f"{START},35")).cp_N.tolist() == [35]
+    assert read(written(tmp_path / "a.epd", f"{mated} ce #-0;", f"{START} ce 35;")).cp_N.tolist() == [35]
+
+
+@pytest.mark.parametrize(
+    ("operations", "cp", "result"),
+    [
+        ("ce 32762;", 10_000, NO_RESULT),
+        ("ce -32765;", -10_000, NO_RESULT),
+        ('id "a; ce 500; b"; ce 7;', 7, NO_RESULT),
+        ('c9 "*"; ce 7', 7, NO_RESULT),
+        ('c9 1/2-1/2; ce 7', 7, 0),
+    ],
+)
+def test_operations_of_epd(operations: str, cp: int, result: int, tmp_path: Path) -> None:
+    found = read(written(tmp_path / "a.epd", f"4k3/8/8/8/4P3/8/8/4K3 w - - {operations}"))
+    assert (found.cp_N.tolist(), found.result_N.tolist()) == ([cp], [result])
+
+
+def test_games_of_variants_and_abandoned_games_teach_no_result(tmp_path: Path) -> None:
+    def game(tags: str) -> Path:
+        return written(tmp_path / "a.pgn", GAME.format(result="1-0", tags=tags, moves="d6 6. a3"))
+
+    said: list[str] = []
+    assert read(game('[Variant "King of the Hill"]\n'), said=said).num_positions == 0
+    assert "the tag Variant: King of the Hill has other rules" in said[0]
+    assert 1 in read(game('[Variant "From Position"]\n')).result_N
+    assert set(read(game('[Termination "Abandoned"]\n')).result_N.tolist()) == {NO_RESULT}
+
+
+def test_a_folder_is_read_whole_or_refused(tmp_path: Path) -> None:
+    content = GAME.format(result="1-0", tags="", moves="d6 6. a3")
+    written(tmp_path / "ONE.PGN", content)
+    assert read(tmp_path).num_positions > 0
+    written(tmp_path / "lichess.pgn.zst", "")
+    with pytest.raises(UserError, match=r"lichess\.pgn\.zst: it is not packed as \.gz"):
+        read(tmp_path)
+
+
 @pytest.mark.parametrize(
     ("fen", "quiet"),
     [
@@ -170,6 +224,8 @@ START = Board().fen()
         ("a.csv", f"{START}\n", "{path}, line 1", "no comma and score"),
         ("a.csv", f"{START},1\n8/8/8 w - - 0 1,2\n", "in {path}, line 2", "the board has 3 ranks"),
         ("a.epd", f"{START}\n{START} ce +0.4;\n4k3/8 w\n", "in {path}, line 2", "a decimal number"),
+        ("a.epd", f"{START} [0.5] 35\n", "{path}, line 1", "'[0.5]' is no operation of EPD"),
+        ("a.epd", f'{START} c9 "White wins";\n', "{path}, line 1", "the result c9 is 'White wins'"),
         ("a.epd", f"{START}\n\n4k3/8 w\n", "in {path}, line 3", "the board has 2 ranks"),
         ("a.epd", "4k3/8/8/8/8/8/8/4K2P w - -\n", "in {path}, line 1", "a pawn on the first or last rank"),
         ("a.txt", "", "the positions of {path}", "'.txt' is no format of positions"),

@@ -23,6 +23,10 @@ from ranks.chess.san import parse_line, refusal
 from ranks.errors import UserError
 
 
+CHESS_VARIANTS = ("standard", "chess", "classical", "normal", "from position", "?", "")
+"""Values of the tag Variant that are chess, in lower case."""
+
+
 def read_games(
     source: Path | str | TextIO, on_skipped: Callable[[SkippedGame], None] | None = None
 ) -> Iterator[PgnGame]:
@@ -59,6 +63,9 @@ class _ParseError(Exception):
 
 def _parse_moves(raw: RawGame) -> PgnGame:
     """Parse the moves of a raw game. Raises _ParseError."""
+    variant = raw.headers.get("Variant", "standard")
+    if variant.lower() not in CHESS_VARIANTS:
+        raise _ParseError(f"the tag Variant: {variant} has other rules")
     fen = raw.headers.get("FEN")
     try:
         start = START if fen is None else parse_fen(fen)

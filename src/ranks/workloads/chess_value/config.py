@@ -220,7 +220,7 @@ class Config:
             raise UserError("--labels search --label.limit static", found, "give --label.limit nodes:1000, for example")
         if self.label.limit == STATIC and self.labels == "stockfish" and not self.sources.quiet:
             found = "a position in check has no static evaluation"
-            raise UserError("--label.limit static --no-sources.quiet", found, "leave one of them out")
+            raise UserError("--label.limit static --sources.no-quiet", found, "leave one of them out")
         if self.play.children and self.labels == "outcome":
             asked, found = f"--labels outcome --play.children {self.play.children}", "their results are unknown"
             raise UserError(asked, found, "give --labels stockfish or search, or leave --play.children out")

@@ -27,6 +27,9 @@ from ranks.workloads.chess_value.positions.sourced import (
 )
 
 SUFFIXES = (".pgn", ".pgn.gz")
+OTHER_SUFFIXES = (".pgn.zst", ".pgn.bz2", ".pgn.xz", ".pgn.zip")
+NO_RESULT = ("abandoned", "rules infraction")
+"""The tag Termination of games whose result says nothing about the position."""
 NAMED = 5
 """Damaged games that are named; more are only counted."""
 
@@ -50,10 +53,15 @@ class DamagedGames:
 
 
 def pgn_files(paths: Sequence[Path]) -> list[Path]:
-    """The files, and those in the folders and below them, by name. Raises UserError where there is none."""
+    """The files, and those in the folders and below them, by name. Raises UserError where there is none, and for files
+    that are packed in another way than .gz."""
     found: list[Path] = []
     for path in paths:
-        inside = sorted(file for file in path.rglob("*") if file.name.endswith(SUFFIXES)) if path.is_dir() else [path]
+        inside = sorted(file for file in path.rglob("*") if file.is_file()) if path.is_dir() else [path]
+        if packed := [file for file in inside if file.name.lower().endswith(OTHER_SUFFIXES)]:
+            do = "unpack it, as with zstd -d, or pack it with gzip"
+            raise UserError(f"the games in {path}", f"{packed[0].name}: it is not packed as .gz", do)
+        inside = [file for file in inside if file.name.lower().endswith(SUFFIXES)] if path.is_dir() else inside
         if not inside:
             raise UserError(f"the games in {path}", "no .pgn or .pgn.gz file in this folder", "give one that has some")
         found += inside
@@ -77,7 +85,8 @@ def positions_of_game(game: PgnGame, options: SourceOptions) -> SourcedPositions
     if weight < 1:
         used_P &= numpy_generator(options.seed, "value/pgn", 0, number).random(len(boards_P13)) < weight
     boards_N13 = boards_P13[used_P]
-    count, result = len(boards_N13), RESULTS.get(game.result)
+    without = game.headers.get("Termination", "").lower() in NO_RESULT
+    count, result = len(boards_N13), None if without else RESULTS.get(game.result)
     validates = is_validation(number, options.validation_share)
     return sourced(boards_N13, [None] * count, [result] * count, "pgn", [validates] * count)
 

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from ranks.data.prepared.say import say
 from ranks.errors import UserError
+from ranks.workloads.chess_value.positions.bad_lines import BadLines
 from ranks.workloads.chess_value.positions.filters import SeenKeys, chosen
 from ranks.workloads.chess_value.positions.part_source import part_positions
 from ranks.workloads.chess_value.positions.pgn_source import DamagedGames, pgn_files, pgn_positions
@@ -42,9 +43,9 @@ def read_files(
 
     `weights`: by kind; without them all are equal. A position that occurs again is left out, so no position trains and
     validates. Raises UserError with file and line."""
-    seen, damaged = SeenKeys(), DamagedGames(report)
+    seen, damaged, bad = SeenKeys(), DamagedGames(report), BadLines(report)
     streams: dict[str, Iterator[SourcedPositions]] = {
-        kind: chunks(found, chunk) for kind, found in _by_kind(paths, options, damaged).items()
+        kind: chunks(found, chunk) for kind, found in _by_kind(paths, options, damaged, bad).items()
     }
     given = dict.fromkeys(streams, 0)
     while streams:
@@ -57,6 +58,7 @@ def read_files(
         given[kind] += used.num_positions
         yield used
     damaged.end()
+    bad.end()
 
 
 def by_suffix(paths: Sequence[Path]) -> SourcePaths:
@@ -88,13 +90,13 @@ def chunks(stream: Iterable[SourcedPositions], size: int) -> Iterator[SourcedPos
 
 
 def _by_kind(
-    paths: SourcePaths, options: SourceOptions, damaged: DamagedGames
+    paths: SourcePaths, options: SourceOptions, damaged: DamagedGames, bad: BadLines
 ) -> dict[str, Iterator[SourcedPositions]]:
     """The positions of each kind of which there are files."""
     streams = {
         "pgn": (found for path in pgn_files(paths.pgn) for found in pgn_positions(path, options, damaged)),
-        "csv": (found for path in paths.csv for found in csv_positions(path, options)),
-        "epd": (found for path in paths.epd for found in epd_positions(path, options)),
+        "csv": (found for path in paths.csv for found in csv_positions(path, options, bad)),
+        "epd": (found for path in paths.epd for found in epd_positions(path, options, bad)),
         "parts": (found for folder in paths.parts for found in part_positions(folder)),
     }
     return {kind: stream for kind, stream in streams.items() if getattr(paths, kind)}

@@ -1,7 +1,8 @@
 """Positions with scores from files: `FEN,evaluation` lines, and EPD.
 
-A score is in centipawns, a mate is written #3 or #-3. Other units are refused: pawns (0.35), probabilities and per
-cent look like numbers too, and a net that learned them would be wrong without a word.
+A score is in centipawns, a mate is written #3 or #-3, in EPD also 32767 minus the plies to it. Other units are refused:
+pawns (0.35), probabilities and per cent look like numbers too, and a net that learned them would be wrong without a
+word. A few lines of many may be bad: they are skipped, see `bad_lines`.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from ranks.chess.epd import parse_epd
 from ranks.chess.fen import parse_fen
 from ranks.errors import UserError
 from ranks.workloads.chess_value.labels.units import clipped_cp
+from ranks.workloads.chess_value.positions.bad_lines import BadLines
 from ranks.workloads.chess_value.positions.sourced import (
     RESULTS,
     SourcedPositions,
@@ -35,10 +37,16 @@ CHUNK = 1 << 12
 """Lines that are read at a time."""
 LARGEST_CP = 20_000
 """Larger numbers are codes for mates."""
+EPD_MATE_CP = 32_000
+"""From here on `ce` is a mate (Edwards 1994, PGN standard 16.2.5.6)."""
 FEWEST_SCORES, SMALLEST_CP = 50, 30
 """So many scores that are all so small are no centipawns."""
 _SCORE = re.compile(r"(?P<mate>#)?(?P<sign>[+-]?)(?P<number>[0-9]{1,6})")
 _DECIMAL = re.compile(r"[+-]?[0-9]*\.[0-9]+")
+_ENDED = re.compile(r"#[+-]?0+")
+"""Mate in 0: the game has ended, and there is nothing to learn."""
+CSV_LINE = "write FEN,evaluation in each line"
+EPD_LINE = 'write four fields, then operations as in ce 35; c9 "1-0";'
 CENTIPAWNS = "give centipawns as whole numbers (35), and mates as #3 or #-3"
 
 
@@ -84,61 +92,114 @@ class ScoreUnits:
             raise UserError(f"the scores of {self._path}", found, CENTIPAWNS)
 
 
-def csv_positions(path: Path, options: SourceOptions) -> Iterator[SourcedPositions]:
+def csv_positions(path: Path, options: SourceOptions, bad: BadLines) -> Iterator[SourcedPositions]:
     """The positions of a file of `FEN,evaluation` lines, in chunks; further columns are ignored, and so is a first line
     of names. Raises UserError with the line at fault."""
     units = ScoreUnits(path)
-    for chunk in _chunks(_csv_lines(path, units)):
+    for chunk in _chunks(_csv_lines(path, units, bad)):
         units.check()
         yield _positions(chunk, "csv", options, mover=options.csv_side == "mover")
 
 
-def epd_positions(path: Path, options: SourceOptions) -> Iterator[SourcedPositions]:
+def epd_positions(path: Path, options: SourceOptions, bad: BadLines) -> Iterator[SourcedPositions]:
     """The positions of an EPD file, in chunks. The operation `ce` is a score for the side to move, in centipawns; `c9`
     is the result of the game. Raises UserError with the line at fault."""
     units = ScoreUnits(path)
-    for chunk in _chunks(_epd_lines(path, units)):
+    for chunk in _chunks(_epd_lines(path, units, bad)):
         units.check()
         yield _positions(chunk, "epd", options, mover=True)
 
 
 def first_csv_line(path: Path) -> ScoredLine | None:
     """None of an empty file. Raises UserError where it is no line of this kind."""
-    return next(_csv_lines(path, ScoreUnits(path)), None)
+    return next(_csv_lines(path, ScoreUnits(path), None), None)
 
 
 def first_epd_line(path: Path) -> ScoredLine | None:
     """None of an empty file. Raises UserError where it is no line of this kind."""
-    return next(_epd_lines(path, ScoreUnits(path)), None)
+    return next(_epd_lines(path, ScoreUnits(path), None), None)
 
 
-def _csv_lines(path: Path, units: ScoreUnits) -> Iterator[ScoredLine]:
+def _csv_lines(path: Path, units: ScoreUnits, bad: BadLines | None) -> Iterator[ScoredLine]:
+    """`bad`: skips bad lines; without it each raises UserError."""
     with _text(path) as text:
         rows = csv.reader(text)
-        try:
-            for row in rows:
-                line = rows.line_num
-                if not row or (line == 1 and row[0].strip().lower() == "fen"):
-                    continue
-                if len(row) < 2:
-                    do = "write FEN,evaluation in each line"
-                    raise UserError(f"the positions of {path}, line {line}", "no comma and score after the FEN", do)
-                yield ScoredLine(line, _board(row[0], path, line), units.parse(row[1], line), None)
-        except csv.Error as error:
-            do = "write FEN,evaluation in each line"
-            raise UserError(f"the positions of {path}, line {rows.line_num}", str(error), do) from None
+        while True:
+            try:
+                row = next(rows, None)
+                if row is None:
+                    return
+                line = _csv_line(row, path, rows.line_num, units)
+            except (UserError, csv.Error) as error:
+                _skip(error, f"the positions of {path}, line {rows.line_num}", CSV_LINE, bad)
+                continue
+            if line is not None:
+                yield _good(line, bad)
 
 
-def _epd_lines(path: Path, units: ScoreUnits) -> Iterator[ScoredLine]:
+def _csv_line(row: list[str], path: Path, line: int, units: ScoreUnits) -> ScoredLine | None:
+    """None of an empty line, of the names of the columns, and of a game that has ended. Raises UserError."""
+    if not row or (line == 1 and row[0].strip().lower() == "fen"):
+        return None
+    if len(row) < 2:
+        raise UserError(f"the positions of {path}, line {line}", "no comma and score after the FEN", CSV_LINE)
+    if _ENDED.fullmatch(row[1].strip()):
+        return None
+    return ScoredLine(line, _board(row[0], path, line), units.parse(row[1], line), None)
+
+
+def _epd_lines(path: Path, units: ScoreUnits, bad: BadLines | None) -> Iterator[ScoredLine]:
+    """`bad`: skips bad lines; without it each raises UserError."""
     with _text(path) as lines:
         for number, text in enumerate(lines, 1):
-            epd = parse_epd(text)
-            if epd is None:
+            try:
+                line = _epd_line(text, path, number, units)
+            except UserError as error:
+                _skip(error, error.asked, error.do, bad)
                 continue
-            score = epd.operations.get("ce")
-            cp = None if score is None else units.parse(score, number)
-            result = RESULTS.get(epd.operations.get("c9", ""))
-            yield ScoredLine(number, _board(epd.fen, path, number), cp, result)
+            if line is not None:
+                yield _good(line, bad)
+
+
+def _epd_line(text: str, path: Path, number: int, units: ScoreUnits) -> ScoredLine | None:
+    """None of an empty line and of a game that has ended. Raises UserError."""
+    epd = parse_epd(text)
+    if epd is None:
+        return None
+    asked = f"the positions of {path}, line {number}"
+    if odd := next((code for code in epd.operations if not code[0].isalpha()), None):
+        raise UserError(asked, f"'{odd}' is no operation of EPD", EPD_LINE)
+    result = epd.operations.get("c9", "*")
+    if result not in RESULTS and result != "*":
+        raise UserError(asked, f"the result c9 is '{result}'", 'write c9 "1-0"; or "0-1", "1/2-1/2" or "*"')
+    score = epd.operations.get("ce")
+    if score is not None and _ENDED.fullmatch(score):
+        return None
+    cp = None if score is None else units.parse(epd_mate(score), number)
+    return ScoredLine(number, _board(epd.fen, path, number), cp, RESULTS.get(result))
+
+
+def epd_mate(score: str) -> str:
+    """'32762' -> '#3', '-32765' -> '#-1': mates as EPD writes them. Other scores as they are."""
+    match = _SCORE.fullmatch(score)
+    if match is None or match["mate"] or not EPD_MATE_CP < int(match["number"]) < 1 << 15:
+        return score
+    moves = (32_767 - int(match["number"]) + 1) // 2
+    return f"#{'-' if match['sign'] == '-' else ''}{moves}"
+
+
+def _skip(error: Exception, asked: str, do: str, bad: BadLines | None) -> None:
+    """Skip a line, or raise UserError."""
+    problem = error if isinstance(error, UserError) else UserError(asked, str(error), do)
+    if bad is None:
+        raise problem from None
+    bad.skip(problem)
+
+
+def _good(line: ScoredLine, bad: BadLines | None) -> ScoredLine:
+    if bad is not None:
+        bad.good += 1
+    return line
 
 
 def _positions(lines: list[ScoredLine], source: str, options: SourceOptions, *, mover: bool) -> SourcedPositions:
