@@ -219,16 +219,17 @@ def test_a_run_plays_and_its_weights_are_shipped(
 
 
 def test_strength_is_said_in_elo_an_hour_and_measured_hours() -> None:
-    def row(rating: float, low: float) -> dict[str, float]:
-        return {"time/iteration_s": 1800.0, "match/rating": rating, "match/rating_low": low}
+    def row(rating: float, half: float) -> dict[str, float]:
+        both = {"match/rating_low": rating - half, "match/rating_high": rating + half}
+        return {"time/iteration_s": 1800.0, "match/rating": rating, **both}
 
-    lines = list(strength_lines([row(1000, 900), {"time/iteration_s": 1800.0}, row(2100, 1990), row(2150, 2010)]))
-    assert lines == [
-        "rating 1000 to 2150 in 1.50 h: +767 Elo an hour",
-        "the whole interval of the rating was above 2000 after 2.00 hours",
-    ]
-    (line,) = strength_lines([row(2100, 1990)])
-    assert line == "0.50 hours: the whole interval of the rating was never above 2000"
+    once, below = row(2150, 140), row(2100, 110)
+    rows = [row(1000, 300), {"time/iteration_s": 1800.0}, once, below, row(2160, 140), row(2150, 75)]
+    speed, reached = strength_lines(rows)
+    assert speed == "rating 1000 to 2150 in 2.50 h: +460 +/- 124 Elo an hour"
+    assert reached == "two ratings in a row were above 2000 with their whole intervals after 3.00 hours"
+    (line,) = strength_lines([once])
+    assert line == "0.50 hours: no two ratings in a row were above 2000 with their whole intervals"
     assert list(strength_lines([])) == []
 
 

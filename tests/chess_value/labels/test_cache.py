@@ -10,6 +10,7 @@ import pytest
 import safetensors.numpy
 
 from ranks.errors import UserError
+from ranks.workloads.chess_value.labels import label_cache
 from ranks.workloads.chess_value.labels.cache_export import caches_in, export_labels, import_labels
 from ranks.workloads.chess_value.labels.cache_file import BYTES_PER_LABEL, CacheAbout
 from ranks.workloads.chess_value.labels.label import NO_SCORE
@@ -17,7 +18,7 @@ from ranks.workloads.chess_value.labels.label_cache import DEFAULT_BYTES, MOST_F
 from tests.chess_value.boards import random_boards
 
 ABOUT = CacheAbout("Small 1.0", "nodes:5")
-BOARDS = random_boards(300, seed=1)
+BOARDS, MORE_BOARDS = random_boards(300, seed=1), random_boards(300, seed=2)
 CP = np.arange(-150, 150, dtype=np.int16)
 
 
@@ -25,7 +26,7 @@ def files(cache: LabelCache) -> list[Path]:
     return sorted((cache.path / "labels").iterdir())
 
 
-def cache_of(root: Path, said: list[str] | None = None, most_bytes: int = DEFAULT_BYTES) -> LabelCache:
+def cache_of(root: Path, said: list[str] | None = None, most_bytes: int | None = None) -> LabelCache:
     return LabelCache(root, ABOUT, most_bytes, (said if said is not None else []).append)
 
 
@@ -79,14 +80,37 @@ def test_an_import_keeps_to_the_limit_and_is_not_lost_at_the_next_label(tmp_path
     import_labels(tmp_path / "here", exported, most_bytes)
     cache = LabelCache(tmp_path / "here", ABOUT, most_bytes, said.append)
     assert (cache.look_up(BOARDS[:200]) != NO_SCORE).all()
-    for _ in range(10):
+    newest = BOARDS[:0]
+    for start in range(0, 300, 30):
         if not said:
-            cache.add(BOARDS[200:300], CP[200:300])
+            newest = MORE_BOARDS[start : start + 30]
+            cache.add(newest, CP[:30])
         assert sum(path.stat().st_size for path in files(cache)) <= most_bytes
     assert ["oldest labels are dropped" in line for line in said] == [True]
-    kept_N = cache.look_up(BOARDS) != NO_SCORE
-    assert kept_N[200:].all()
-    assert 50 < kept_N[:200].sum() < 200, "some of the import, not all of it"
+    assert (cache.look_up(newest) != NO_SCORE).all()
+    assert 50 < (cache.look_up(BOARDS[:200]) != NO_SCORE).sum() < 200, "some of the import, not all of it"
+
+
+def test_a_label_is_kept_once(tmp_path: Path) -> None:
+    here, other = cache_of(tmp_path), cache_of(tmp_path)
+    for start in range(0, 160, 10):
+        here.add(BOARDS[start : start + 10], CP[start : start + 10])
+    other.refresh()
+    here.add(BOARDS[160:170], CP[160:170])  # merges files that the other one still maps
+    other.add(BOARDS[170:180], CP[170:180])
+    exported = tmp_path / "labels.safetensors"
+    export_labels(other, exported)
+    import_labels(tmp_path, exported, None)
+    assert len(cache_of(tmp_path)) == 180
+
+
+def test_a_limit_holds_for_all_who_name_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    cache_of(tmp_path, most_bytes=DEFAULT_BYTES).add(BOARDS, CP)  # ranks chess-value label --cache-mib
+    monkeypatch.setattr(label_cache, "DEFAULT_BYTES", 100 * BYTES_PER_LABEL)
+    said: list[str] = []
+    LabelCache(tmp_path, ABOUT, report=said.append).add(MORE_BOARDS[:1], CP[:1])  # ranks train chess-value
+    assert (LabelCache(tmp_path, ABOUT).look_up(BOARDS) != NO_SCORE).all()
+    assert said == []
 
 
 def damaged(path: Path) -> None:
@@ -148,7 +172,7 @@ def test_an_exported_cache_is_imported(tmp_path: Path) -> None:
     there = tmp_path / "there"
     assert import_labels(there, tmp_path / "labels.safetensors", DEFAULT_BYTES) == (ABOUT, 300)
     assert np.array_equal(LabelCache(there, ABOUT).look_up(BOARDS), CP)
-    assert [(one.about, len(one)) for one in caches_in(there, DEFAULT_BYTES)] == [(ABOUT, 300)]
+    assert [(one.about, len(one)) for one in caches_in(there)] == [(ABOUT, 300)]
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ from ranks.workloads.chess_value import file_positions
 from ranks.workloads.chess_value.file_positions import FilePositions, paths_of
 from ranks.workloads.chess_value.labels.label import SOURCES, Labelled
 from ranks.workloads.chess_value.positions.check_files import hash_files
-from ranks.workloads.chess_value.positions.part_files import PartWriter
+from ranks.workloads.chess_value.positions.part_folder import writing_parts
 from ranks.workloads.chess_value.positions.read_files import SourcePaths, by_suffix, read_files
 from ranks.workloads.chess_value.positions.sourced import SourcedPositions, SourceOptions, joined, sourced
 from ranks.workloads.chess_value.source_config import SourceConfig
@@ -175,14 +175,15 @@ def test_what_label_writes_is_trained_on(tmp_path: Path, world: World) -> None:
     boards, rows = random_boards(90, seed=4), np.arange(90)
     columns = rows.astype(np.int16), (rows % 3 - 1).astype(np.int8), (rows % 5).astype(np.int8)
     whole = Labelled(boards, *columns)
-    for name, first, end in (("train", 0, 60), ("validation", 60, 90)):
-        writer = PartWriter(tmp_path / "packed", name, size=25)
-        writer.add(whole.rows(first, end))
-        writer.end()
+    with writing_parts(tmp_path / "packed") as writers:
+        writers["train"].add(whole.rows(0, 60))
+        writers["validation"].add(whole.rows(60, 90))
     sources = SourceConfig(parts=(tmp_path / "packed",), quiet=False)
     files = FilePositions(sources, 0.5, world)
     found = files.take(100)
     assert found.num_positions == 90
+    with pytest.raises(UserError, match="holds files of positions already"), writing_parts(tmp_path / "packed"):
+        pass
     for labelled, expected in zip(found.split(), (whole.rows(0, 60), whole.rows(60, 90)), strict=True):
         assert all(np.array_equal(column, wanted) for column, wanted in zip(labelled, expected, strict=True))
     assert [text.split()[0] for text in files.hashes()] == ["packed"]
@@ -192,3 +193,19 @@ def test_what_label_writes_is_trained_on(tmp_path: Path, world: World) -> None:
         files.hashes()
     with pytest.raises(UserError, match="make them with ranks chess-value label"):
         FilePositions(SourceConfig(parts=(tmp_path,)), 0.5, world)
+
+
+def test_positions_of_a_command_that_was_stopped_are_refused(tmp_path: Path, world: World) -> None:
+    whole = Labelled(BOARDS[:3], np.arange(3, dtype=np.int16), np.zeros(3, np.int8), np.zeros(3, np.int8))
+    stopped = writing_parts(tmp_path)
+    writers = stopped.__enter__()
+    writers["train"].add(whole)
+    writers["train"].end()
+    assert not stopped.__exit__(KeyboardInterrupt, KeyboardInterrupt(), None)
+    with pytest.raises(UserError, match="the command that labelled them did not end"):
+        FilePositions(SourceConfig(parts=(tmp_path,)), 0.5, world)
+    with writing_parts(tmp_path) as writers:
+        writers["validation"].add(whole)
+        with pytest.raises(UserError, match="another command writes to it now"), writing_parts(tmp_path):
+            pass
+    assert FilePositions(SourceConfig(parts=(tmp_path,), quiet=False), 0.5, world).take(9).validates_N.all()

@@ -143,7 +143,7 @@ def test_games_that_have_ended_give_nothing(tmp_path: Path) -> None:
         ("ce -32765;", -10_000, NO_RESULT),
         ('id "a; ce 500; b"; ce 7;', 7, NO_RESULT),
         ('c9 "*"; ce 7', 7, NO_RESULT),
-        ('c9 1/2-1/2; ce 7', 7, 0),
+        ("c9 1/2-1/2; ce 7", 7, 0),
     ],
 )
 def test_operations_of_epd(operations: str, cp: int, result: int, tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -55,6 +56,34 @@ def test_mistakes_mates_and_damaged_games_are_named(folder: Path, capsys: pytest
     assert "[%eval #1," in first.comments[6]
     assert "Blunder: the win probability of black falls" in first.comments[6]
     assert 7 not in first.comments, "the game is over there"
+
+
+UNCLAIMED = """[Result "0-1"]
+[FEN "6k1/8/8/8/8/8/5q2/1Q4K1 w - - 0 1"]
+[SetUp "1"]
+
+1. Kh1 {[%eval 9.10,3] [%clk 0:03:00] here} Kg7 2. Qb7+ Kg8 3. Qb1 Kg7 4. Qb7+ Kg8 5. Qb1 Kg7 6. Qa1+ Kg8 7. Qa8+ 0-1
+"""
+"""The position of the beginning, with black's king on g7, occurs a third time after 5... Kg7."""
+
+
+def test_a_third_repetition_that_nobody_claims_ends_no_game(folder: Path) -> None:
+    (folder / "unclaimed.pgn").write_text(UNCLAIMED)
+    assert main(["chess-value", "analyse", "unclaimed.pgn", "--player", "engine", "--nodes", "500"]) == 0
+    text = (folder / "unclaimed-analysis" / "annotated.pgn").read_text()
+    (game,) = read_games(folder / "unclaimed-analysis" / "annotated.pgn")
+    plies = range(1, len(game.moves) + 1)
+    assert [game.comments[ply].count("[%eval ") for ply in plies] == [1] * len(plies)
+    assert "9.10" not in text
+    assert "[%clk 0:03:00] here" in game.comments[1]
+    assert "Best was ." not in text
+
+
+def test_mistakes_have_glyphs_and_commands_are_on_one_line(folder: Path) -> None:
+    assert main(["chess-value", "analyse", "games.pgn", "--player", "engine", "--nodes", "3000"]) == 0
+    text = (folder / "games-analysis" / "annotated.pgn").read_text()
+    assert "Nf6 $4 {[%eval #1," in text
+    assert not [line for line in text.splitlines() if line.count("[%") > len(re.findall(r"\[%\w+ [^\]]+\]", line))]
 
 
 def test_a_fetched_net_is_a_player(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -20,7 +20,7 @@ OTHER_FIELDS = ("Result", "SetUp", "FEN")
 
 @dataclass(frozen=True)
 class PgnGame:
-    """One game. A game that is written and read again is equal."""
+    """One game. A game without glyphs that is written and read again is equal."""
 
     headers: Mapping[str, str] = field(default_factory=dict[str, str])
     """Tags and their values, without line breaks. Tags of OTHER_FIELDS and unknown tags of the
@@ -33,6 +33,8 @@ class PgnGame:
     """Comments by the number of moves before them. Words are separated by single spaces; no closing
     braces."""
     result: Termination = "*"
+    glyphs: Mapping[int, int] = field(default_factory=dict[int, int])
+    """Numeric annotation glyphs by the number of moves before them, to write: 4 is ??. Reading leaves them out."""
 
     def board(self) -> Board:
         """The board after the last move."""

@@ -22,7 +22,6 @@ from ranks.chess.pgn.raw_game import RawGame, raw_games
 from ranks.chess.san import parse_line, refusal
 from ranks.errors import UserError
 
-
 CHESS_VARIANTS = ("standard", "chess", "classical", "normal", "from position", "?", "")
 """Values of the tag Variant that are chess, in lower case."""
 

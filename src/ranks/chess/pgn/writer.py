@@ -3,6 +3,7 @@ moves."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TextIO
@@ -14,6 +15,8 @@ from ranks.chess.san import format_line
 from ranks.errors import UserError
 
 COLUMNS = 80
+_WORD = re.compile(r"(?:\[%[^\]\s]+ [^\]]*\]|\S)+")
+"""A word of a comment. A command such as [%eval 0.35,12] is one: not all programs read it over two lines."""
 
 
 def write_game(stream: TextIO, game: PgnGame) -> None:
@@ -54,6 +57,8 @@ def _words(game: PgnGame) -> Iterator[str]:
         elif must_number:
             yield f"{number}..."
         yield move
+        if ply + 1 in game.glyphs:
+            yield f"${game.glyphs[ply + 1]}"
         yield from _comment_words(game, ply + 1)
         must_number = ply + 1 in game.comments
     yield game.result
@@ -61,7 +66,7 @@ def _words(game: PgnGame) -> Iterator[str]:
 
 def _comment_words(game: PgnGame, ply: int) -> list[str]:
     text = game.comments.get(ply)
-    return [] if text is None else f"{{{text.replace('}', ')')}}}".split()
+    return [] if text is None else _WORD.findall(f"{{{text.replace('}', ')')}}}")
 
 
 def _wrapped(words: Iterator[str]) -> Iterator[str]:

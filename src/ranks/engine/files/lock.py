@@ -9,7 +9,8 @@ import re
 import socket
 import stat
 import time
-from contextlib import ExitStack
+from collections.abc import Generator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
@@ -99,6 +100,16 @@ def taken(descriptor: int) -> bool:
     except BlockingIOError:
         return False
     return True
+
+
+@contextmanager
+def tried(path: Path) -> Generator[bool]:
+    """Whether this block has the lock; False where another process holds it now. Raises OSError."""
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | OPEN, 0o600)
+    try:
+        yield taken(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def _in_use(path: Path, asked: str, descriptor: int) -> UserError:

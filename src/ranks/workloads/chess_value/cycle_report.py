@@ -124,7 +124,7 @@ class CycleReport:
             low, high = self.scores["rating_low"], self.scores["rating_high"]
             parts.append(f"rating {self.scores['rating']:.0f} ({low:.0f} to {high:.0f})")
         else:
-            parts.append("no match, it saves up nodes for one")
+            parts.append("no match, it saves up for one (--rating.share)")
         return f"cycle {self.cycle + 1}: {', '.join(parts)}"
 
 
@@ -151,23 +151,26 @@ class MatchTime:
 
 
 def strength_lines(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """Elo an hour between the first and the last rating of a run, and the hours to GOAL_ELO, measured or not reached.
+    """Elo an hour between the first and the last rating of a run with its 95 % interval, and the hours to GOAL_ELO,
+    measured or not reached. It is reached where two ratings in a row are above it with their whole intervals: of many
+    cycles, one is by chance.
 
     `rows`: of metrics.jsonl."""
     rated = [(hours, row) for hours, row in _with_hours(rows) if number(row, "match/rating") is not None]
     if len(rated) >= 2:
         (first_h, first), (last_h, last) = rated[0], rated[-1]
         gained, hours = _rating(last) - _rating(first), last_h - first_h
-        speed = f": {gained / hours:+,.0f} Elo an hour" if hours >= SHORTEST_H else ""
+        about = math.hypot(_half_width(first), _half_width(last))
+        speed = f": {gained / hours:+,.0f} +/- {about / hours:,.0f} Elo an hour" if hours >= SHORTEST_H else ""
         yield f"rating {_rating(first):.0f} to {_rating(last):.0f} in {hours:.2f} h{speed}"
     if rated:
-        reached = next(
-            (hours for hours, row in rated if (number(row, "match/rating_low") or -math.inf) >= GOAL_ELO), None
-        )
+        above = [(number(row, "match/rating_low") or -math.inf) >= GOAL_ELO for _, row in rated]
+        reached = next((at + 1 for at in range(len(rated) - 1) if above[at] and above[at + 1]), None)
+        goal = f"above {GOAL_ELO:.0f} with their whole intervals"
         yield (
-            f"the whole interval of the rating was above {GOAL_ELO:.0f} after {reached:.2f} hours"
+            f"two ratings in a row were {goal} after {rated[reached][0]:.2f} hours"
             if reached is not None
-            else f"{rated[-1][0]:.2f} hours: the whole interval of the rating was never above {GOAL_ELO:.0f}"
+            else f"{rated[-1][0]:.2f} hours: no two ratings in a row were {goal}"
         )
 
 
@@ -182,6 +185,10 @@ def _with_hours(rows: Sequence[Mapping[str, Any]]) -> Iterator[tuple[float, Mapp
     for row in rows:
         hours += (number(row, "time/iteration_s") or 0.0) / 3600
         yield hours, row
+
+
+def _half_width(row: Mapping[str, Any]) -> float:
+    return ((number(row, "match/rating_high") or math.inf) - (number(row, "match/rating_low") or -math.inf)) / 2
 
 
 def _rating(row: Mapping[str, Any]) -> float:

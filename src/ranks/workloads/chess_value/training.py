@@ -26,7 +26,7 @@ from ranks.workloads.chess_value.games.positions import evenly, positions_of
 from ranks.workloads.chess_value.labelling.engine_labels import EngineLabels
 from ranks.workloads.chess_value.labelling.labeller import Labeller, OutcomeLabels, unscored
 from ranks.workloads.chess_value.labelling.search_labels import SearchLabels
-from ranks.workloads.chess_value.matches.budget import cost_of_node, nodes_of_labels
+from ranks.workloads.chess_value.matches.budget import UPDATE_NODES, cost_of_node, nodes_of_labels
 from ranks.workloads.chess_value.matches.matches import ValueMatches
 from ranks.workloads.chess_value.matches.rungs import open_stockfish, rung_players
 from ranks.workloads.chess_value.net.building import ValueNet, build_net
@@ -108,7 +108,8 @@ def train(cfg: Config, world: World) -> Summary:
             run.log(results_of(played.games), prefix="rollout")
             scores = validate(net, held_out, cfg.result_mix, world)
             with report.matching():
-                match = matches.play(cycle, nodes, pool, last=last)
+                updated = report.updates * cfg.global_batch * UPDATE_NODES
+                match = matches.play(cycle, nodes + updated, pool, last=last)
             report.ended(len(played.games), scores, match)
             run.log(scores, prefix="val")
             run.log(match, prefix="match")

@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 
 from ranks.chess.pgn import PgnGame
 from ranks.workloads.chess_value.analysis.game import MISTAKES, AnalysedGame, MoveScore, WhiteScore
 
+EVALUATION = re.compile(r"\[%eval [^\]]*\] ?")
+GLYPHS = {"mistake": 2, "blunder": 4, "inaccuracy": 6}
+"""Numeric annotation glyphs: ?, ?? and ?!."""
+
 
 def annotated(analysed: AnalysedGame, annotator: str) -> PgnGame:
     """The game with a comment after each move: `[%eval 0.35,12]` (pawns for white, depth) or `[%eval #-3]`, as Lichess
-    and most GUIs read it, then the mistake. Comments of the game follow."""
-    comments = dict(analysed.game.comments)
+    and most GUIs read it, then the mistake, which also has its glyph (?!, ?, ??). Comments of the game follow, without
+    evaluations of others."""
+    comments = {ply: EVALUATION.sub("", text).strip() for ply, text in analysed.game.comments.items()}
     for ply, move in enumerate(analysed.moves, 1):
-        parts = [evaluation(move.after), move.comment, comments.get(ply, "")]
-        text = " ".join(part for part in parts if part)
-        if text:
-            comments[ply] = text
+        comments[ply] = " ".join(filter(None, [evaluation(move.after), move.comment, comments.get(ply, "")]))
+    comments = {ply: text for ply, text in comments.items() if text}
+    glyphs = {ply: GLYPHS[move.mistake] for ply, move in enumerate(analysed.moves, 1) if move.mistake is not None}
     headers = {**analysed.game.headers, "Annotator": annotator}
-    return replace(analysed.game, headers=headers, comments=comments)
+    return replace(analysed.game, headers=headers, comments=comments, glyphs=glyphs)
 
 
 def evaluation(score: WhiteScore) -> str:

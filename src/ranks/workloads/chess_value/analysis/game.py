@@ -76,9 +76,8 @@ class MoveScore:
         side = "white" if self.by_white else "black"
         before, after = (win if self.by_white else 1 - win for win in (self.before.win, self.after.win))
         mate = f" ({self.before.text})" if self.before.mate_in is not None else ""
-        return (
-            f"{self.mistake.capitalize()}: the win probability of {side} falls from {before:.0%} to {after:.0%}. "
-            f"Best was {self.before.best_line}{mate}."
+        return f"{self.mistake.capitalize()}: the win probability of {side} falls from {before:.0%} to {after:.0%}." + (
+            f" Best was {self.before.best_line}{mate}." if self.before.best_line else ""
         )
 
 
@@ -101,19 +100,20 @@ class AnalysedGame:
 def analyse_game(
     game: PgnGame, player: Player, limits: Limits, on_scored: Callable[[], None] = lambda: None
 ) -> AnalysedGame:
-    """Score all positions of a game in their order. Raises UserError for a player that gives no scores, Forfeit where
+    """Score all positions of a game in their order. A draw that nobody claimed ends no game: its positions are then
+    searched as if they had not occurred before. Raises UserError for a player that gives no scores, Forfeit where
     its engine fails. `on_scored` is called after each position."""
     board = Board(game.fen)
     player.new_game(0)
     sans = format_line(board.rows[:1].copy(), game.moves)
-    scores = [score_position(board, player, limits)]
+    scores = [score_position(board, player, limits, last=not game.moves)]
     on_scored()
     moves: list[MoveScore] = []
     for san, move in zip(sans, game.moves, strict=True):
         by_white, number = board.white_to_move, board.fen().split()[5]
         before = scores[-1]
         board.push(move)
-        after = score_position(board, player, limits)
+        after = score_position(board, player, limits, last=len(scores) == len(game.moves))
         lost = before.win - after.win if by_white else after.win - before.win
         loss = 0.0 if move == before.best else max(0.0, lost)
         moves.append(MoveScore(f"{number}{'.' if by_white else '...'}", san, by_white, before, after, loss))
@@ -122,12 +122,15 @@ def analyse_game(
     return AnalysedGame(game, tuple(scores), tuple(moves))
 
 
-def score_position(board: Board, player: Player, limits: Limits) -> WhiteScore:
-    """Let the player search a position. Raises UserError for a player that gives no score."""
+def score_position(board: Board, player: Player, limits: Limits, *, last: bool = True) -> WhiteScore:
+    """Let the player search a position. `last`: the game ends here, so a third repetition and fifty moves are a draw.
+    Raises UserError for a player that gives no score."""
     sign = 1 if board.white_to_move else -1
     if not board.legal_moves():
         mated = board.in_check
         return WhiteScore(None, 0 if mated else None, (1 - sign) / 2 if mated else 0.5, 0, None, "")
+    if not last and board.outcome() is not None:
+        board = Board(" ".join([*board.fen().split()[:4], "0", "1"]))
     if board.outcome() is not None:
         return WhiteScore(None, None, 0.5, 0, None, "")
     choice = player.choose(board, limits)

@@ -22,7 +22,7 @@ def cache(
     cache: Path | None = None,
     engine: str | None = None,
     limit: str | None = None,
-    cache_mib: int = 1024,
+    cache_mib: int | None = None,
 ) -> int:
     """List the labels that were computed before, or copy them to a file and from a file.
 
@@ -32,21 +32,22 @@ def cache(
         cache: The folder of the label cache; by default in your cache folder.
         engine: Export the labels of engines whose name begins so.
         limit: Export the labels of this limit: nodes:N, depth:D or static.
-        cache_mib: The most that the labels of one engine and limit may take; the oldest are dropped.
+        cache_mib: Import: the most that the labels of one engine and limit may take; the oldest are dropped. By default
+            what was given last, or 1,024.
     """
     from ranks.workloads.chess_value.labels.cache_export import caches_in, export_labels, import_labels
     from ranks.workloads.chess_value.labels.label_cache import default_root
 
-    check_size(cache_mib)
+    cache_bytes = bytes_of(cache_mib)
     root = cache if cache is not None else default_root()
     if action != "list" and file is None:
         raise UserError(f"ranks chess-value cache {action}", "no file", f"write ranks chess-value cache {action} FILE")
     if action == "import":
         assert file is not None
-        about, count = import_labels(root, file, cache_mib << 20)
+        about, count = import_labels(root, file, cache_bytes)
         print(f"{count:,} labels of {about}: {root}")
         return 0
-    caches = caches_in(root, cache_mib << 20)
+    caches = caches_in(root)
     if action == "list":
         for one in caches:
             print(f"{len(one):>12,} labels, {one.size_bytes / 2**20:,.1f} MiB: {one.about}")
@@ -58,10 +59,11 @@ def cache(
     return 0
 
 
-def check_size(cache_mib: int) -> None:
+def bytes_of(cache_mib: int | None) -> int | None:
     """Raises UserError for a cache that could hold nothing."""
-    if cache_mib < 1:
+    if cache_mib is not None and cache_mib < 1:
         raise UserError(f"--cache-mib {cache_mib}", "a cache takes 1 MiB or more", "give --cache-mib 1024")
+    return None if cache_mib is None else cache_mib << 20
 
 
 def the_only(caches: list[LabelCache], engine: str | None, limit: str | None, root: Path) -> LabelCache:

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ranks.errors import UserError
-from ranks.workloads.chess_value.commands.cache import check_size
+from ranks.workloads.chess_value.commands.cache import bytes_of
 from ranks.workloads.chess_value.config import STATIC
 from ranks.workloads.chess_value.labels.label import NO_SCORE
 
@@ -38,7 +38,7 @@ def label(
     engine: str = "stockfish",
     engines: int | None = None,
     cache: Path | None = None,
-    cache_mib: int = 1024,
+    cache_mib: int | None = None,
     most: int | None = None,
     min_move: int = 10,
     full_weight_elo: float = 2400.0,
@@ -58,7 +58,8 @@ def label(
         engine: The command of a UCI engine.
         engines: Engines at the same time; by default one for each CPU core, and never more.
         cache: The folder of the label cache; by default in your cache folder, shared by all runs.
-        cache_mib: The most that the labels of this engine and limit may take there; the oldest are dropped.
+        cache_mib: The most that the labels of this engine and limit may take there; the oldest are dropped. By default
+            what was given last, or 1,024.
         most: Stop after so many positions.
         min_move: PGN: the first move number whose position is used.
         full_weight_elo: PGN: a game of this mean rating gives all its positions, one with 400 less half of them.
@@ -69,17 +70,18 @@ def label(
         validation_share: Share of the games, and of the positions of CSV and EPD files, for validation.
 
     A position is searched with a cleared table, one thread and its clocks at 0, so its label does not depend on the
-    order or the number of engines. Returns 0.
+    order or the number of engines. A command that was stopped begins again, with its labels from the cache. Returns
+    0.
     """
     check_flags(files, engines, most, validation_share)
     if limit == STATIC and noisy:
         found = "a position in check has no static evaluation"
         raise UserError("--limit static --noisy", found, "leave one of them out")
-    check_size(cache_mib)
-    check_place(to)
+    cache_bytes = bytes_of(cache_mib)
 
     from ranks.workloads.chess_value.labels.teacher import Teacher, TeacherSettings, engines_here
-    from ranks.workloads.chess_value.positions.part_files import TRAIN, VALIDATION, PartWriter
+    from ranks.workloads.chess_value.positions.part_files import TRAIN, VALIDATION
+    from ranks.workloads.chess_value.positions.part_folder import writing_parts
     from ranks.workloads.chess_value.positions.read_files import by_suffix, read_files
     from ranks.workloads.chess_value.positions.sourced import SourceOptions
 
@@ -91,11 +93,10 @@ def label(
         csv_side=csv_side,
         validation_share=validation_share,
     )
-    writers = {name: PartWriter(to, name) for name in (TRAIN, VALIDATION)}
     sources = by_suffix(files)
-    settings = TeacherSettings(engine, limit, engines_here(engines, ranks=0), cache, cache_mib << 20)
+    settings = TeacherSettings(engine, limit, engines_here(engines, ranks=0), cache, cache_bytes)
     progress = LabelProgress()
-    with closing(Teacher(settings)) as teacher:
+    with writing_parts(to) as writers, closing(Teacher(settings)) as teacher:
         print(f"labels: {teacher.about}, {settings.engines} engines", flush=True)
         waiting: deque[tuple[SourcedPositions, Future[TaughtLabels]]] = deque()
 
@@ -121,7 +122,7 @@ def label(
                 break
         while waiting:
             finish()
-    counts = {name: len(writer.end()) for name, writer in writers.items()}
+    counts = {name: len(writer.files) for name, writer in writers.items()}
     if not any(counts.values()):
         found = f"no position to label in {', '.join(map(str, files))}"
         raise UserError("ranks chess-value label", found, "see the lines above; --noisy and --min-move 1 take more")
@@ -152,15 +153,6 @@ def check_flags(files: list[Path], engines: int | None, most: int | None, valida
     if not 0 <= validation_share < 1:
         do = "give --validation-share 0.05, for example"
         raise UserError(f"--validation-share {validation_share}", "a share from 0 to below 1", do)
-
-
-def check_place(to: Path) -> None:
-    """Make the folder of the positions before any work. Raises UserError."""
-    try:
-        to.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        found = f"the folder cannot be made: {error.strerror or error}"
-        raise UserError(f"to write positions to {to}", found, "give a writable folder with --to") from None
 
 
 class LabelProgress:

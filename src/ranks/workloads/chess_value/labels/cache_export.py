@@ -41,9 +41,9 @@ def export_labels(cache: LabelCache, path: Path) -> int:
     return len(labels.key_N)
 
 
-def import_labels(root: Path, path: Path, most_bytes: int) -> tuple[CacheAbout, int]:
+def import_labels(root: Path, path: Path, most_bytes: int | None) -> tuple[CacheAbout, int]:
     """Add the labels of an exported file to the cache in `root`. Returns what they belong to and how many they are.
-    Raises UserError where the file is damaged or none."""
+    `most_bytes`: see `LabelCache`. Raises UserError where the file is damaged or none."""
     try:
         arrays = map_arrays(path, size=path.stat().st_size)
         about, sha256 = about_of(arrays)
@@ -54,21 +54,22 @@ def import_labels(root: Path, path: Path, most_bytes: int) -> tuple[CacheAbout, 
         found = str(problem) if isinstance(problem, DamagedFile) else f"{path}: {problem}"
         do = "give a file that `ranks chess-value cache export` of this version has written, or copy it again"
         raise UserError(f"to import labels from {path}", found, do) from None
-    if (needed := BYTES_PER_LABEL * len(labels.key_N)) > most_bytes:
-        most = f"the cache may take {most_bytes / 2**20:,.0f}"
+    cache = LabelCache(root, about, most_bytes)
+    if (needed := BYTES_PER_LABEL * len(labels.key_N)) > cache.most_bytes:
+        most = f"the cache may take {cache.most_bytes / 2**20:,.0f}"
         found = f"{len(labels.key_N):,} labels take {needed / 2**20:,.1f} MiB, {most}"
         raise UserError(f"to import labels from {path}", found, f"give --cache-mib {2 * needed // 2**20 + 1}")
-    LabelCache(root, about, most_bytes).add_labels(labels)
+    cache.add_labels(labels)
     return about, len(labels.key_N)
 
 
-def caches_in(root: Path, most_bytes: int) -> list[LabelCache]:
+def caches_in(root: Path) -> list[LabelCache]:
     """The caches of all engines and limits in a folder."""
     caches: list[LabelCache] = []
     for folder in sorted(root.glob(f"v{FORMAT}-*/{FILES}")):
         about = _about_of_folder(folder)
         if about is not None:
-            caches.append(LabelCache(root, about, most_bytes))
+            caches.append(LabelCache(root, about))
     return caches
 
 

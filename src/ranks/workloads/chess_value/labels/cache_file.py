@@ -36,7 +36,6 @@ class CacheAbout(NamedTuple):
     """Name, version and net: 'Stockfish 15.1, nn-ad9b42354671.nnue'."""
     limit: str
     """nodes:N, depth:D or static."""
-    """nodes:1000 or depth:8."""
 
     def __str__(self) -> str:
         return f"{self.engine}, {self.limit}"

@@ -2,6 +2,7 @@
 
     FOLDER/v1-stockfish-15.1-nodes-1000-0123456789ab/       one folder for each engine, version, net and limit
         labels/00001763959000123456-SHA256.safetensors       immutable, named by time and content
+        limit                                                 bytes of all files, where the user gave a limit
         lock                                                  held while files are merged or dropped
 
 A file is written durably, read back and renamed, as the kept files of a run are. Several runs may add files at the same
@@ -17,16 +18,16 @@ import hashlib
 import os
 import re
 import time
-from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ranks.data.prepared.say import say
-from ranks.engine.files.disk import remove, writing
-from ranks.engine.files.lock import taken
+from ranks.engine.files.disk import remove, write_durably, writing
+from ranks.engine.files.lock import tried
 from ranks.engine.files.regular import DamagedFile
 from ranks.engine.runs.kept.kept_file import KeptFile
 from ranks.engine.runs.kept.kept_folder import KeptFolder
@@ -46,6 +47,8 @@ from ranks.workloads.chess_value.labels.position_keys import PositionKeys
 
 FILES = "labels"
 """The folder of the files, below that of an engine and limit."""
+LIMIT_FILE = "limit"
+"""Bytes, where a limit was given."""
 DEFAULT_BYTES = 1 << 30
 """About 60 million labels."""
 MOST_FILES = 16
@@ -62,13 +65,15 @@ class LabelCache:
         self,
         root: Path,
         about: CacheAbout,
-        most_bytes: int = DEFAULT_BYTES,
+        most_bytes: int | None = None,
         report: Callable[[str], None] = say,
     ) -> None:
-        """Open the cache, or make it. report: gets one line for each file that cannot be used. Raises UserError where
-        the folder cannot be written."""
+        """Open the cache, or make it. Raises UserError where the folder cannot be written.
+
+        most_bytes: the limit from now on; without it the one that was given last, or DEFAULT_BYTES. report: gets one
+        line for each file that cannot be used."""
         self.about, self.path = about, root / folder_name(about)
-        self._most_bytes, self._report = most_bytes, report
+        self._report = report
         with writing(f"the label cache {root}", root, KEPT):
             self.path.mkdir(parents=True, exist_ok=True)
         for other in other_versions(root):
@@ -76,6 +81,7 @@ class LabelCache:
         self._folder = KeptFolder(self.path)
         self._labels: dict[KeptFile, CachedLabels] = {}
         self.refresh()
+        self.most_bytes = self._limit() if most_bytes is None else self._set_limit(most_bytes)
 
     def __len__(self) -> int:
         """Labels of all files; a position counts twice if two runs labelled it at the same time."""
@@ -109,16 +115,17 @@ class LabelCache:
         self.add_labels(in_order(keys.key_N, keys.check_N, cp_N[known_N]))
 
     def add_labels(self, labels: CachedLabels) -> None:
-        """Add labels in the order of their keys. Raises UserError where the disk is full."""
+        """Add labels in the order of their keys; those that the cache has are left out. Raises UserError where the disk
+        is full."""
+        labels = self._without_known(labels)
         if not len(labels.key_N):
             return
-        most = max(1, self._most_bytes // (SMALL_SHARE * BYTES_PER_LABEL))  # whole files are dropped at the limit
+        most = max(1, self.most_bytes // (SMALL_SHARE * BYTES_PER_LABEL))  # whole files are dropped at the limit
         for begin in range(0, len(labels.key_N), most):
             with writing(f"the label cache {self.path}", self.path, KEPT):
                 file = self._write(labels.rows(begin, begin + most))
             self._take(file)
         if self._due():
-            self.refresh()
             self._tidy()
 
     def refresh(self) -> None:
@@ -135,6 +142,26 @@ class LabelCache:
         empty = CachedLabels(np.zeros(0, np.uint64), np.zeros(0, np.uint64), np.zeros(0, np.int16))
         return merged([empty, *self._labels.values()])
 
+    def _limit(self) -> int:
+        with suppress(OSError, ValueError):
+            return int((self.path / LIMIT_FILE).read_bytes()[:20])
+        return DEFAULT_BYTES
+
+    def _set_limit(self, most_bytes: int) -> int:
+        temporary = self.path / f".{LIMIT_FILE}-{os.getpid()}"
+        with writing(f"the label cache {self.path}", self.path, KEPT):
+            write_durably(temporary, f"{most_bytes}\n".encode())
+            os.replace(temporary, self.path / LIMIT_FILE)
+        return most_bytes
+
+    def _without_known(self, labels: CachedLabels) -> CachedLabels:
+        known_N = np.zeros(len(labels.key_N), np.bool_)
+        for other in self._labels.values():
+            if len(other.key_N):
+                at_N = np.minimum(np.searchsorted(other.key_N, labels.key_N), len(other.key_N) - 1)
+                known_N |= (other.key_N[at_N] == labels.key_N) & (other.check_N[at_N] == labels.check_N)
+        return CachedLabels(labels.key_N[~known_N], labels.check_N[~known_N], labels.cp_N[~known_N])
+
     def _write(self, labels: CachedLabels) -> KeptFile:
         return self._folder.write(FILES, time.time_ns() // 1000, labels.arrays(self.about))
 
@@ -150,16 +177,17 @@ class LabelCache:
                 remove(path)
 
     def _small(self) -> list[KeptFile]:
-        return [file for file in self._labels if file.size * SMALL_SHARE < self._most_bytes]
+        return [file for file in self._labels if file.size * SMALL_SHARE < self.most_bytes]
 
     def _due(self) -> bool:
-        return len(self._small()) > MOST_FILES or self.size_bytes > self._most_bytes
+        return len(self._small()) > MOST_FILES or self.size_bytes > self.most_bytes
 
     def _tidy(self) -> None:
         """Merge small files and drop the oldest beyond the limit, unless another run does it now."""
-        with self._locked() as locked, writing(f"the label cache {self.path}", self.path, KEPT):
+        with writing(f"the label cache {self.path}", self.path, KEPT), tried(self.path / "lock") as locked:
             if not locked:
                 return
+            self.refresh()  # another run may have merged the files that this one still maps
             small = self._small()
             if len(small) > MOST_FILES:
                 file = self._write(merged([self._labels[part] for part in small]))
@@ -167,25 +195,17 @@ class LabelCache:
                 self._take(file)
             by_age = sorted(self._labels, key=lambda file: file.iteration)
             dropped = 0
-            while self.size_bytes > self._most_bytes and len(by_age) > 1:
+            while self.size_bytes > self.most_bytes and len(by_age) > 1:
                 dropped += len(self._labels[by_age[0]].key_N)
                 self._drop([by_age.pop(0)])
             if dropped:
-                most = f"{self._most_bytes / 2**20:,.0f} MiB"
+                most = f"{self.most_bytes / 2**20:,.0f} MiB"
                 self._report(f"the label cache {self.path}: the {dropped:,} oldest labels are dropped, to keep {most}")
 
     def _drop(self, files: list[KeptFile]) -> None:
         for file in files:
             del self._labels[file]
             remove(self.path / file.path)
-
-    @contextmanager
-    def _locked(self) -> Generator[bool]:
-        descriptor = os.open(self.path / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
-        try:
-            yield taken(descriptor)
-        finally:
-            os.close(descriptor)
 
 
 def folder_name(about: CacheAbout) -> str:

@@ -25,7 +25,7 @@ from ranks.data.prepared.say import say
 from ranks.engine.distributed.process_env import available_cores
 from ranks.workloads.chess_value.labels.cache_file import CacheAbout
 from ranks.workloads.chess_value.labels.label import NO_SCORE
-from ranks.workloads.chess_value.labels.label_cache import DEFAULT_BYTES, LabelCache, default_root
+from ranks.workloads.chess_value.labels.label_cache import LabelCache, default_root
 from ranks.workloads.chess_value.labels.pool_process import CLOSE_S, PoolProcess, PoolSettings
 from ranks.workloads.chess_value.labels.teacher_engine import find_teacher
 
@@ -43,7 +43,8 @@ class TeacherSettings:
     engines: int = 1
     cache: Path | None = None
     """By default in the user's cache folder."""
-    cache_bytes: int = DEFAULT_BYTES
+    cache_bytes: int | None = None
+    """The most that the labels may take, see `LabelCache`."""
     timeouts: Timeouts = DEFAULT_TIMEOUTS
 
 

@@ -18,6 +18,9 @@ STATIC_NODES = 200
 """A static evaluation of Stockfish: 0.2 ms, most of it the table that its command `eval` writes."""
 LABEL_NODES_AT_DEPTH_0, GROWTH = 10, 2
 """Stockfish 15.1 needs about 10 x 2^depth nodes for a position: 2,700 at depth 8, 10,400 at depth 10."""
+UPDATE_NODES = 8
+"""A position of an update, in nodes that all cores search in that time: an nnue learns from some 100,000 positions a
+second on two cores."""
 PASS_NODES, MULTIPLICATIONS_OF_A_NODE = 800, 10_000
 """What a simulation with its forward pass costs on one core, in nodes of our engine of 1.4 us: the calls, and the
 multiplications. Measured on a busy core: 6.9 ms for the default cnn, 6.4 ms for the default resnet, 1.3 ms for a cnn of
@@ -30,7 +33,7 @@ class NodeBudget:
 
     share: float
     worked: int = 0
-    """Nodes of games and labels so far."""
+    """Nodes of games, labels and updates so far."""
     spent: int = 0
     """Nodes of matches so far."""
 

@@ -77,8 +77,8 @@ class ValueMatches:
         self._pairs_of_best: list[Pair] = []
 
     def play(self, cycle: int, worked_nodes: int, pool: TaskPool, *, last: bool = False) -> dict[str, float]:
-        """The match of a cycle in which games and labels searched `worked_nodes`. Returns metrics; none where the
-        nodes that are left do not pay for a match.
+        """The match of a cycle in which games, labels and updates took the time of `worked_nodes`. Returns metrics;
+        none where the nodes that are left do not pay for a match.
 
         `last`: of the run's last cycle, in which the learning rate has fallen. There is a match in any case, and the
         newest weights become the best unless the test finds them worse. Where the nodes of all matches of the run do

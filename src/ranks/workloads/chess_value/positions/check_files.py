@@ -8,7 +8,7 @@ from pathlib import Path
 
 from ranks.bounded_file import FileLimits, open_file
 from ranks.workloads.chess_value.positions.part_files import PartFiles, as_batch
-from ranks.workloads.chess_value.positions.part_source import files_of
+from ranks.workloads.chess_value.positions.part_folder import files_of
 from ranks.workloads.chess_value.positions.pgn_source import pgn_files
 from ranks.workloads.chess_value.positions.read_files import SourcePaths
 from ranks.workloads.chess_value.positions.scored_files import first_csv_line, first_epd_line

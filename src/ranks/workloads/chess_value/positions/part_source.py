@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 
-from ranks.engine.runs.kept.kept_folder import KeptFolder
-from ranks.errors import UserError
 from ranks.workloads.chess_value.labels.label import Labelled
-from ranks.workloads.chess_value.positions.part_files import TRAIN, VALIDATION, PartFiles, as_batch, part_files
+from ranks.workloads.chess_value.positions.part_files import VALIDATION, PartFiles, as_batch
+from ranks.workloads.chess_value.positions.part_folder import files_of
 from ranks.workloads.chess_value.positions.sourced import SourcedPositions, joined
 
 CHUNK = 1 << 12
@@ -28,17 +27,6 @@ def part_positions(folder: Path) -> Iterator[SourcedPositions]:
             first, end = (len(part) * at // steps for at in (step, step + 1))
             found.append(_sourced(part.read(np.arange(first, end)), validates=name == VALIDATION))
         yield joined(found)
-
-
-def files_of(folder: Path, *, verify: bool, beat: Callable[[], None] = lambda: None) -> dict[str, list[Path]]:
-    """The files with positions that train and that validate. Raises UserError where there are none.
-
-    `verify`, `beat`: see `part_files`."""
-    kept = KeptFolder(folder)
-    names = [name for name in (TRAIN, VALIDATION) if kept.listing(name)]
-    if not names:
-        raise UserError(f"the positions of {folder}", "no files of positions", "make them with ranks chess-value label")
-    return {name: part_files(folder, name, verify=verify, beat=beat) for name in names}
 
 
 def _sourced(labelled: Labelled, *, validates: bool) -> SourcedPositions:
