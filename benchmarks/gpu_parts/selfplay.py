@@ -22,7 +22,7 @@ from ranks.chess.core.rules import CHESS
 from ranks.engine.update.evaluate import eval_mode
 from ranks.search.evaluation import Leaves
 from ranks.selfplay import SelfPlay, SelfPlayConfig
-from ranks.selfplay.check_rules import check_rules
+from ranks.selfplay.checks.rules import check_rules
 from ranks.selfplay.net.batch_evaluator import BatchEvaluator, BatchMemory
 from ranks.selfplay.net.evaluation_graphs import EvaluationGraphs
 from ranks.selfplay.times import PlayTimes

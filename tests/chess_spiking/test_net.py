@@ -14,7 +14,7 @@ from ranks.chess.core.rules import CHESS
 from ranks.engine.export.export import export_model
 from ranks.errors import UserError
 from ranks.selfplay import Positions
-from ranks.selfplay.check_rules import check_rules
+from ranks.selfplay.checks.rules import check_rules
 from ranks.workloads import chess_spiking
 from ranks.workloads.chess_spiking.building import Net, build, build_net, example_inputs
 from ranks.workloads.chess_spiking.config import PRESETS, Config, NetConfig

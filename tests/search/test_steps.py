@@ -72,6 +72,23 @@ def test_a_loop_that_was_left_early_is_resumed_by_the_next() -> None:
         assert reference.searched_tree(interrupted, slot) == reference.searched_tree(uninterrupted, slot)
 
 
+@pytest.mark.parametrize("root", ["puct", "gumbel"])
+def test_a_search_that_was_left_does_not_go_on_after_a_move(root: Literal["puct", "gumbel"]) -> None:
+    search = Search(CONNECT_FOUR, SearchConfig(simulations=200, root=root), 2)
+    for slot in range(2):
+        search.set_root(slot, slot)
+    search.begin()
+    for _ in itertools.islice(search.steps(reference.hash_evaluator), 50):
+        pass
+    search.play(search.result().chosen_P)
+    before = search.result([0])
+    search.begin([1], 10)
+    ended = np.concatenate([*search.steps(reference.hash_evaluator)])
+    assert ended.tolist() == [1]
+    assert np.array_equal(search.result([0]).visits_PM, before.visits_PM)
+    assert search.result([1]).simulations_P.tolist() == [10]
+
+
 def test_a_slot_that_is_being_searched_cannot_be_played() -> None:
     search = Search(CONNECT_FOUR, SearchConfig(simulations=20), 2)
     search.set_root(0, 0)

@@ -15,12 +15,12 @@ from torch import nn
 
 from ranks import UserError
 from ranks.jit import kernel
-from ranks.search import LEGAL_MOVES, PLAY, TICTACTOE
+from ranks.search import DRAWN, LEGAL_MOVES, PLAY, TICTACTOE, Game
 from ranks.search.games import tictactoe
 from ranks.search.trees import tree_bytes
 from ranks.selfplay import Encoding, Positions, ReplayConfig, SelfPlayConfig, score_against_random, value_loss
-from ranks.selfplay.check_memory import check_memory
-from ranks.selfplay.check_rules import check_rules
+from ranks.selfplay.checks.memory import check_memory
+from ranks.selfplay.checks.rules import check_rules
 from ranks.selfplay.net.batch_evaluator import BatchMemory, batch_bytes
 from ranks.selfplay.net.encoding import largest_move_index
 from ranks.selfplay.search_settings import search_config
@@ -102,6 +102,63 @@ def test_rules_that_are_not_compiled_and_states_of_another_type_are_refused() ->
         check_rules(TICTACTOE._replace(initial=np.zeros(2, np.int64)), 100)  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"history": -1}, "its history is -1"),
+        ({"key_word": 2}, "its key_word is 2(.|\n)*from 0 to 1"),
+        ({"max_moves": "9"}, "its max_moves is '9'"),
+        ({"max_moves": 70_000}, "its max_moves is 70000"),
+        ({"initial": [0, 0]}, "its first state is list"),
+        ({"draw_kind": lambda state_W: 1, "draw_kinds": ("full",)}, "draw_kind returned 1, and there are 1 draw_kinds"),
+        ({"draw_kind": lambda state_W: None}, "draw_kind returned None"),
+    ],
+)
+def test_fields_that_a_game_cannot_have_are_refused(changes: dict[str, Any], said: str) -> None:
+    with pytest.raises(UserError, match=said):
+        check_rules(TICTACTOE._replace(**changes), 100)
+
+
+def test_rules_that_raise_are_refused() -> None:
+    rules = tictactoe.legal_moves
+
+    @kernel(LEGAL_MOVES)
+    def raising(states: Any, row: int, keys: Any, first: int, end: int, moves: Any, at: int) -> int:
+        if states[row, 0] > np.uint64(1 << 20):
+            raise ValueError("an odd state")
+        return rules(states, row, keys, first, end, moves, at)
+
+    with pytest.raises(UserError, match="its rule legal_moves has a raise or an assert"):
+        check_rules(TICTACTOE._replace(legal_moves=raising), 100)
+
+
+@kernel(LEGAL_MOVES)
+def drawn_where_repeated(states: Any, row: int, keys: Any, first: int, end: int, moves: Any, at: int) -> int:
+    """A walk on a ring of four squares, to either side."""
+    for index in range(first, end):
+        if keys[index] == states[row, 0]:
+            return DRAWN
+    moves[at], moves[at + 1] = 1, 3
+    return 2
+
+
+@kernel(PLAY)
+def walk(from_states: Any, from_row: int, to_states: Any, to_row: int, move: Any) -> None:
+    to_states[to_row, 0] = (from_states[from_row, 0] + np.uint64(move)) & np.uint64(3)
+
+
+def test_a_history_that_is_too_short_is_named() -> None:
+    ring = Game("ring", np.zeros(1, np.uint64), 2, 0, 0, walk, drawn_where_repeated)
+    with pytest.raises(UserError, match=r"gives another answer with all . earlier keys(.|\n)*a history above 0"):
+        check_rules(ring, 100)
+    check_rules(ring._replace(history=4), 100)
+
+
+def test_columns_behind_the_moves_hold_moves() -> None:
+    leaves = check_rules(TICTACTOE, 9)
+    assert int(leaves.moves_BM.max()) == 8
+
+
 def test_two_moves_with_one_logit_are_refused() -> None:
     encoding = Encoding(lambda p: p.states_BW.float(), lambda p: p.moves_BM // 2)
     with pytest.raises(UserError, match=r"the moves 0 and 1(.|\n)*both have the index 0"):
@@ -122,7 +179,7 @@ def seldom_wrong(answer: int) -> Any:
     return legal_moves
 
 
-@pytest.mark.parametrize("answer", [0, -5, 12])
+@pytest.mark.parametrize("answer", [0, -5, 12, 3_000, 3_000_000])
 def test_a_state_that_is_illegal_is_named_while_games_are_played(answer: int) -> None:
     with single_rank() as world:
         game = TICTACTOE._replace(legal_moves=seldom_wrong(answer))
@@ -176,7 +233,7 @@ def test_the_memory_of_all_ranks_of_this_host_counts(monkeypatch: pytest.MonkeyP
 
 def test_batches_that_do_not_fit_on_the_device_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     cfg, free = SelfPlayConfig(simulations=8), batch_bytes(TICTACTOE, 16)
-    monkeypatch.setattr("ranks.selfplay.check_memory.device_memory_left", lambda device: free)
+    monkeypatch.setattr("ranks.selfplay.checks.memory.device_memory_left", lambda device: free)
     with single_rank() as world:
         check_memory(TICTACTOE, 8, 16, cfg, world)
         with pytest.raises(UserError, match="the batches of rank 0 need"):

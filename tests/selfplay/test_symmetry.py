@@ -10,9 +10,9 @@ import pytest
 import torch
 
 from ranks import Run, UserError
-from ranks.search import CONNECT_FOUR
+from ranks.search import CONNECT_FOUR, TICTACTOE
 from ranks.selfplay import Positions, ReplayConfig, ReplayWindow
-from ranks.selfplay.check_rules import check_symmetry
+from ranks.selfplay.checks.symmetry import check_symmetry
 from tests.selfplay.fixtures import net_of, selfplay, single_rank
 
 
@@ -72,3 +72,15 @@ def test_a_function_that_is_no_symmetry_of_the_rules_is_refused(
     with pytest.raises(UserError, match=r"asked: the symmetry of Connect Four\nfound: .*\n   do: ") as error:
         check_symmetry(CONNECT_FOUR, wrong)
     assert found in error.value.found
+
+
+def exchanged(positions: Positions) -> Positions:
+    """Tic-tac-toe with the squares 0 and 1 exchanged: moves lead to images, but lines are none."""
+    states, moves = positions.states_BW, positions.moves_BM
+    images = (states & ~3) | (states & 1) << 1 | (states & 2) >> 1
+    return replace(positions, states_BW=images, moves_BM=torch.where(moves < 2, 1 - moves, moves))
+
+
+def test_images_end_as_their_positions_do() -> None:
+    with pytest.raises(UserError, match="of a position and its image only one is the end of the game"):
+        check_symmetry(TICTACTOE, exchanged)

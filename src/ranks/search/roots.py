@@ -10,7 +10,7 @@ from numba import types
 
 from ranks.jit import inlined, kernel
 from ranks.search.evaluation import BoolArray, Int64Array, Moves, Words
-from ranks.search.game import LEGAL_MOVES_TYPE, PLAY_TYPE
+from ranks.search.game import LEGAL_MOVES_TYPE, PLAY_TYPE, WON
 from ranks.search.puct import initialize_edge
 from ranks.search.rng import DIRICHLET, GUMBEL, gumbel, log_gamma_sample, mix, stream_key
 from ranks.search.trees import (
@@ -22,6 +22,7 @@ from ranks.search.trees import (
     SearchParams,
     Sizes,
     Trees,
+    checked_count,
     int64,
     is_evaluated,
     node_outcome,
@@ -85,9 +86,10 @@ def reset_root(legal_moves: Any, trees: Trees, sizes: Sizes, slot: int) -> None:
     root = slot * sizes.nodes_per_game
     first = slot * sizes.edges_per_game
     keys = slot * sizes.keys_per_game
-    num_moves = legal_moves(
+    count = legal_moves(
         trees.states_NW, root, trees.keys_K, keys, keys + trees.slots_G[slot].num_keys, trees.move_E, first
     )
+    num_moves = checked_count(count, sizes.max_moves)
     trees.slots_G[slot].num_nodes = 1
     trees.slots_G[slot].num_edges = max(num_moves, 0)
     trees.slots_G[slot].root_visits = 0
@@ -98,7 +100,7 @@ def reset_root(legal_moves: Any, trees: Trees, sizes: Sizes, slot: int) -> None:
     trees.nodes_N[root].parent = NONE
     trees.nodes_N[root].parent_edge = NONE
     if num_moves < 0:
-        trees.nodes_N[root].value = np.float32(node_outcome(num_moves))
+        trees.nodes_N[root].value = np.float32(node_outcome(num_moves) if num_moves >= WON else 0.0)
 
 
 @inlined
@@ -281,6 +283,8 @@ def play_moves(
         append_key(trees, sizes, slot, trees.states_NW[root, sizes.key_word])
         trees.slots_G[slot].ply += 1
         trees.slots_G[slot].noise_added = False
+        trees.slots_G[slot].simulations_left = 0  # a search that its caller has left does not go on in another root
+        trees.slots_G[slot].evaluate_root = False
         initialized = edge < trees.nodes_N[root].first_edge + trees.nodes_N[root].num_initialized
         child = int64(trees.edges_E[edge].child if initialized else NONE)
         keep = params.reuse and child != NONE and is_evaluated(trees, child)

@@ -204,6 +204,7 @@ class Search:
         if moves_P.shape != slots_P.shape:
             raise UserError(f"{len(moves_P)} moves", f"{len(slots_P)} slots", "give one move for each slot")
         illegal = play_moves(self._play, self._legal_moves, self.trees, self.sizes, self.params, slots_P, moves_P)
+        self._scheduler.searching_G[slots_P] = self._is_wanted(slots_P)
         if illegal != NONE:
             raise UserError(
                 f"move {moves_P[illegal]} in slot {slots_P[illegal]}",

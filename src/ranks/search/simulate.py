@@ -13,7 +13,7 @@ from numba import types
 
 from ranks.jit import inlined, kernel
 from ranks.search.evaluation import Float32Array, Int32Array, Int64Array, Moves, Words
-from ranks.search.game import LEGAL_MOVES_TYPE, PLAY_TYPE
+from ranks.search.game import LEGAL_MOVES_TYPE, PLAY_TYPE, WON
 from ranks.search.gumbel import select_edge_gumbel_interior, select_edge_gumbel_root
 from ranks.search.puct import select_edge_puct
 from ranks.search.roots import prepare_root
@@ -26,6 +26,7 @@ from ranks.search.trees import (
     SearchParams,
     Sizes,
     Trees,
+    checked_count,
     int64,
     is_evaluated,
     is_finished,
@@ -115,7 +116,8 @@ def add_child(
     first = slot * sizes.edges_per_game + trees.slots_G[slot].num_edges
     keys = slot * sizes.keys_per_game
     play(trees.states_NW, node, trees.states_NW, child, trees.move_E[edge])
-    num_moves = legal_moves(trees.states_NW, child, trees.keys_K, keys, keys + num_keys, trees.move_E, first)
+    count = legal_moves(trees.states_NW, child, trees.keys_K, keys, keys + num_keys, trees.move_E, first)
+    num_moves = checked_count(count, sizes.max_moves)
     trees.slots_G[slot].num_nodes += 1
     trees.slots_G[slot].num_edges += max(num_moves, 0)
     trees.nodes_N[child].first_edge = first
@@ -125,7 +127,7 @@ def add_child(
     trees.nodes_N[child].parent_edge = edge
     trees.edges_E[edge].child = child
     if num_moves < 0:
-        trees.nodes_N[child].value = np.float32(node_outcome(num_moves))
+        trees.nodes_N[child].value = np.float32(node_outcome(num_moves) if num_moves >= WON else 0.0)
     return child
 
 

@@ -26,9 +26,13 @@ from ranks.errors import UserError
 from ranks.jit import inlined
 from ranks.search.config import SearchConfig
 from ranks.search.evaluation import Float32Array, Int32Array, Moves, Words
-from ranks.search.game import Game, outcome_of
+from ranks.search.game import WON, Game, outcome_of
 
 NONE = -1
+GUARD = 512
+"""Room behind the last legal move, so that rules that write too many do not write elsewhere before they are noticed."""
+IMPOSSIBLE = -1000
+"""num_edges of a node whose number of moves is impossible: see `checked_count`."""
 int64: Any = np.int64
 """Node and edge numbers are stored in 32 bits and computed in 64: each mix of types would compile a helper again."""
 UNEVALUATED = -1
@@ -38,7 +42,7 @@ UNEVALUATED = -1
 NODE = np.dtype(
     [
         ("first_edge", np.int32),
-        ("num_edges", np.int32),  # or LOST, DRAWN or WON where the game is over: see game.outcome_of
+        ("num_edges", np.int32),  # or LOST, DRAWN or WON where the game is over (game.outcome_of); see checked_count
         ("num_initialized", np.int32),  # or UNEVALUATED
         ("value", np.float32),  # the evaluator's, for the side to move; the outcome where the game is over
         ("parent", np.int32),
@@ -179,7 +183,7 @@ def tree_shapes(game: Game, config: SearchConfig, sizes: Sizes, num_games: int) 
     """The shape of each array of `Trees`, by name. Raises UserError for too many nodes or edges."""
     length = {
         "N": num_games * sizes.nodes_per_game,
-        "E": num_games * sizes.edges_per_game,
+        "E": num_games * sizes.edges_per_game + GUARD,
         "K": num_games * sizes.keys_per_game,
         "G": num_games,
         "W": len(game.initial),
@@ -215,6 +219,24 @@ def allocate_trees(game: Game, config: SearchConfig, sizes: Sizes, num_games: in
 
 node_outcome = inlined(outcome_of)
 """`game.outcome_of` in kernels: the outcome of a finished node from its num_edges."""
+
+
+@inlined
+def checked_count(count: int, max_moves: int) -> int:
+    """num_edges of a node from what `legal_moves` returned.
+
+    An impossible number is kept as a negative one, so that the node has no moves: a number of 0 or more as IMPOSSIBLE
+    minus it, one below WON as it is."""
+    if count == 0 or count > max_moves:
+        return IMPOSSIBLE - min(count, 1 << 30)
+    return max(count, IMPOSSIBLE + 1)
+
+
+def impossible_count(num_edges: int) -> int | None:
+    """What `legal_moves` returned for a node, where that is impossible; else None."""
+    if num_edges >= WON:
+        return None
+    return IMPOSSIBLE - num_edges if num_edges <= IMPOSSIBLE else num_edges
 
 
 @inlined

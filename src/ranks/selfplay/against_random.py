@@ -18,6 +18,7 @@ from ranks.search.evaluation import BoolArray, Evaluator, Float64Array
 from ranks.search.game import Game
 from ranks.search.result import likeliest_moves
 from ranks.search.search import Search
+from ranks.selfplay.checks.trees import check_trees
 from ranks.selfplay.config import SelfPlayConfig
 from ranks.selfplay.net.encoding import Encoding
 from ranks.selfplay.net.net_evaluator import NetEvaluator
@@ -93,12 +94,14 @@ class GamesAgainstRandom:
             for _ in self.search.steps(self.evaluator):
                 pass
             result = self.search.result(searching_P)
+            check_trees(self.search.game, self.search.trees, searching_P)
             self.search.play(result.chosen_P if self.simulations else likeliest_moves(result), searching_P)
         random_P = np.flatnonzero(running_P & ~is_net_P)
         chosen_P = uniform(self.seed, self.game_P[random_P], np.full(len(random_P), ply), MOVE)
         for slot, chosen in zip(random_P.tolist(), chosen_P.tolist(), strict=True):
             legal = self.search.legal_moves(slot)
             self.search.play([int(legal[int(chosen * len(legal))])], [slot])
+        check_trees(self.search.game, self.search.trees, np.flatnonzero(running_P))
 
     def is_running(self) -> BoolArray:
         """Which games are not over."""

@@ -21,8 +21,9 @@ from ranks.search.evaluation import Leaves
 from ranks.search.game import Game
 from ranks.search.scheduler import GameGroup
 from ranks.selfplay.agreement import Agreement
-from ranks.selfplay.check_memory import check_memory
-from ranks.selfplay.check_rules import check_game, check_rules, check_trees
+from ranks.selfplay.checks.memory import check_memory
+from ranks.selfplay.checks.rules import check_rules
+from ranks.selfplay.checks.trees import check_game, check_trees
 from ranks.selfplay.config import SelfPlayConfig
 from ranks.selfplay.games import Games, ended_arrays
 from ranks.selfplay.gather import gather_arrays
@@ -92,6 +93,8 @@ class SelfPlay:
         self._batches = [self._batch(part, rows) for part, rows in parts]
         has_graphs = world.device.type == "cuda" and cfg.cuda_graph
         self._graphs = EvaluationGraphs(world.session.warn) if has_graphs else None
+        self._warned = False
+        """That most games were cut."""
         self._speed: dict[str, float] = {}
         self._searches: dict[str, float] = {}
 
@@ -146,6 +149,10 @@ class SelfPlay:
                     self._graphs.clear()
             agreement.finish()
             games = self._gather()
+        if 2 * int(games.truncated_N.sum()) > len(games) and not self._warned:
+            self._warned = True
+            text = f"most games were cut at --selfplay.max-plies {self.cfg.max_plies}, and teach no outcome"
+            world.session.warn(f"{text}: give as many plies as a game of {self.game.name} has")
         slots.times.wall_s = time.perf_counter() - started
         self._speed = speed(world.comm.gather_objects(slots.times.numbers()))
         self._searches = games.search_statistics()

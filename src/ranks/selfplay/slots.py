@@ -25,7 +25,8 @@ from ranks.search.game import Game
 from ranks.search.result import SearchResult
 from ranks.search.scheduler import GameGroup
 from ranks.search.search import Search
-from ranks.selfplay.check_rules import check_trees
+from ranks.selfplay.checks.rules import draw_kind_of
+from ranks.selfplay.checks.trees import check_trees
 from ranks.selfplay.config import SelfPlayConfig
 from ranks.selfplay.games import NO_KIND, EndedGame
 from ranks.selfplay.random import FULL_SEARCH, MOVE, OPENING, RESIGNATION, sample, uniform
@@ -158,6 +159,7 @@ class Slots:
         self._new.append(self._record(result, slots_P, move_P, target_PM, value_P))
         resigns_P = self._resigns(slots_P, value_P)
         self.search.play(move_P, slots_P)
+        check_trees(self.game, self.search.trees, slots_P)
         self.ply_G[slots_P] += 1
         self.times.plies += len(slots_P)
         self.times.simulations += int(result.simulations_P.sum())
@@ -196,7 +198,7 @@ class Slots:
         plies, number = int(self.ply_G[slot]), int(self.number_G[slot])
         first = int(outcome) if plies % 2 == 0 else -int(outcome)
         drawn_by_rules = outcome == 0 and not truncated
-        kind = self.game.draw_kind(self.search.state(slot)) if drawn_by_rules and self.game.draw_kind else NO_KIND
+        kind = draw_kind_of(self.game, self.search.state(slot)) if drawn_by_rules else NO_KIND
         self.ended.append(EndedGame(game_id(self.ids.start + slot, number), plies, first, truncated, resigned, kind))
         self.number_G[slot] += 1
         self.ply_G[slot] = 0

@@ -5,7 +5,8 @@
     ranks export template              writes weights that plain PyTorch loads
 
 Put your game into `play`, `legal_moves` and `GAME`, its symmetry into `mirror`, what the net sees of
-it into `planes`, and your net in place of `Net`. docs/self-play.md explains each part.
+it into `planes`, your net in place of `Net`, and how long a game is into `SELFPLAY`. docs/self-play.md
+explains each part.
 """
 
 # B positions, C channels, 7 columns x 6 rows
@@ -109,6 +110,10 @@ def mirror(positions: Positions) -> Positions:
 
 ENCODING = Encoding(planes)
 
+# max_plies: a longer game is cut, and its value is not learned. opening_plies: the most random moves that a game begins
+# with, to see many positions; with too many of them a short game is over before anything is learned.
+SELFPLAY = SelfPlayConfig(simulations=32, c_scale=0.2, opening_plies=20, max_plies=42)
+
 
 class Net(nn.Module):
     """YOUR NETWORK: logits of the seven columns, and the expected outcome for the side to move."""
@@ -143,7 +148,7 @@ class Config:
     """Channels of the network's layers."""
     layers: int = 4
     """Convolutions of the network."""
-    selfplay: SelfPlayConfig = SelfPlayConfig(simulations=32, c_scale=0.2, opening_plies=20, max_plies=42)
+    selfplay: SelfPlayConfig = SELFPLAY
     replay: ReplayConfig = ReplayConfig(reuse=4.0, positions=100_000)
     # 100 iterations have about 8,000 updates.
     optim: OptimConfig = OptimConfig(lr=2e-3, weight_decay=1e-4, schedule="cosine", schedule_updates=8_000)

@@ -30,7 +30,7 @@ class Positions:
     states_BW: Tensor
     """int64: the bits of the game's words."""
     moves_BM: Tensor
-    """int64: the game's moves, 0 to 65,535; anything behind the moves of a position."""
+    """int64: the game's moves, 0 to 65,535; behind the moves of a position other moves of the game, or 0."""
     num_moves_B: Tensor
     """int64; 0 in a row that is not used."""
 

@@ -25,7 +25,8 @@ from ranks.engine.sharding import rng
 from ranks.engine.sharding.batch import Shards, StepBatch
 from ranks.errors import UserError
 from ranks.search.game import Game
-from ranks.selfplay.check_rules import check_game, check_symmetry
+from ranks.selfplay.checks.symmetry import check_symmetry
+from ranks.selfplay.checks.trees import check_game
 from ranks.selfplay.config import ReplayConfig
 from ranks.selfplay.games import Games
 from ranks.selfplay.losses import Targets
@@ -96,6 +97,9 @@ class ReplayWindow:
         self.cfg.check_batch(global_batch)
         poll = PollInterval(self.world.comm)
         first, due = self.updates, self._due(global_batch)
+        if not due and not self.updates and not self.cfg.on_policy:
+            asked = f"--replay.first-positions {self.cfg.first_positions:,} and --replay.reuse {self.cfg.reuse:g}"
+            self.world.session.warn(f"no update is due yet: {self.added:,} positions so far, with {asked}")
         draw = self._passes if self.cfg.on_policy else self._with_replacement
         for batch in draw(global_batch, due):
             self.world.session.progress("updates", self.updates - first, due)

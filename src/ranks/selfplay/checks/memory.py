@@ -39,7 +39,9 @@ def check_memory(game: Game, slots: int, rows: int, cfg: SelfPlayConfig, world: 
     `slots`: of this rank; `rows`: of all its batches. Every rank calls it, before any of them allocates.
     """
     batches = batch_bytes(game, rows)
-    trees = slots * tree_bytes(game, search_config(cfg, world.seed), 1)
+    search = search_config(cfg, world.seed)
+    first, second = (tree_bytes(game, search, count) for count in (1, 2))
+    trees = first + (slots - 1) * (second - first)
     free = memory_left(psutil.virtual_memory().available)
     mine = MemoryOfRank(socket.gethostname(), trees + batches, free, batches, device_memory_left(world.device))
     of_ranks = world.comm.gather_objects(mine)

@@ -1,0 +1,1 @@
+"""What is checked before and while games are played: the rules, a symmetry, the trees, the memory."""
