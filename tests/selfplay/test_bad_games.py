@@ -231,6 +231,11 @@ def test_the_memory_of_all_ranks_of_this_host_counts(monkeypatch: pytest.MonkeyP
                 check_memory(TICTACTOE, 8, 16, cfg, world)
 
 
+def test_games_of_an_evaluation_that_do_not_fit_are_refused() -> None:
+    with single_rank() as world, pytest.raises(UserError, match=r"[0-9,]+ games of an evaluation on a rank"):
+        score_against_random(net_of(TICTACTOE, 0.0), TICTACTOE, Encoding(planes), 10**9, SelfPlayConfig(), world)
+
+
 def test_batches_that_do_not_fit_on_the_device_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     cfg, free = SelfPlayConfig(simulations=8), batch_bytes(TICTACTOE, 16)
     monkeypatch.setattr("ranks.selfplay.checks.memory.device_memory_left", lambda device: free)

@@ -18,6 +18,7 @@ from ranks.search.evaluation import BoolArray, Evaluator, Float64Array
 from ranks.search.game import Game
 from ranks.search.result import likeliest_moves
 from ranks.search.search import Search
+from ranks.selfplay.checks.memory import check_memory
 from ranks.selfplay.checks.trees import check_trees
 from ranks.selfplay.config import SelfPlayConfig
 from ranks.selfplay.net.encoding import Encoding
@@ -39,13 +40,15 @@ def score_against_random(
     `score_high`, and the shares won, drawn and lost. With
     --exact the games of each shard are one batch, so the result has the same bits on any number of ranks.
     Every rank calls it. Raises Stopped inside a long iteration if a stop was requested; UserError where
-    `games` is below 1.
+    `games` is below 1, or their trees do not fit into the memory.
     """
     if games < 1:
         raise UserError(f"{games} games of an evaluation", "an evaluation plays at least one", "give 1 or more")
     with world.session.timed("evaluation"), eval_mode(net, world):
         evaluator = NetEvaluator(net, game, encoding, world.device, "in games against random moves")
         mine = games_of_batches(games, world)
+        slots = sum(map(len, mine))
+        check_memory(game, slots, 2 * slots, cfg, world, "games of an evaluation")  # batches of powers of two
         batches = [GamesAgainstRandom(game, ids, cfg, evaluator, world.seed) for ids in mine]
         poll = PollInterval(world.comm)
         for ply in range(cfg.max_plies):

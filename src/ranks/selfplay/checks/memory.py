@@ -32,11 +32,12 @@ class MemoryOfRank(NamedTuple):
     free_of_device: float
 
 
-def check_memory(game: Game, slots: int, rows: int, cfg: SelfPlayConfig, world: World) -> None:
+def check_memory(game: Game, slots: int, rows: int, cfg: SelfPlayConfig, world: World, name: str = "slots") -> None:
     """Raises UserError on all ranks where the trees and batches of a host's ranks do not fit in its free memory, or the
     batches of a rank in that of its device.
 
-    `slots`: of this rank; `rows`: of all its batches. Every rank calls it, before any of them allocates.
+    `slots`: of this rank; `rows`: of all its batches; `name`: what the slots are. Every rank calls it, before any of
+    them allocates.
     """
     batches = batch_bytes(game, rows)
     search = search_config(cfg, world.seed)
@@ -49,14 +50,14 @@ def check_memory(game: Game, slots: int, rows: int, cfg: SelfPlayConfig, world: 
         here = [rank for rank in of_ranks if rank.host == host]
         needed, free = sum(rank.needed for rank in here), min(rank.free for rank in here)
         if needed > free:
-            asked = f"{slots:,} slots on a rank, and {len(here)} ranks on {host}"
+            asked = f"{slots:,} {name} on a rank, and {len(here)} ranks on {host}"
             found = f"their trees and batches need {gib(needed)}, and {gib(free)} are free"
-            raise UserError(asked, found, "give fewer slots or fewer simulations")
+            raise UserError(asked, found, f"give fewer {name} or fewer simulations")
     for number, rank in enumerate(of_ranks):
         if rank.needed_of_device > rank.free_of_device:
             needed, free = gib(rank.needed_of_device), gib(rank.free_of_device)
             found = f"the batches of rank {number} need {needed} on its device, and {free} are free"
-            raise UserError(f"{slots:,} slots on a rank", found, "give fewer slots")
+            raise UserError(f"{slots:,} {name} on a rank", found, f"give fewer {name}")
 
 
 def device_memory_left(device: torch.device) -> float:
