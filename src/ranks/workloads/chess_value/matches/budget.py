@@ -19,8 +19,8 @@ STATIC_NODES = 200
 LABEL_NODES_AT_DEPTH_0, GROWTH = 10, 2
 """Stockfish 15.1 needs about 10 x 2^depth nodes for a position: 2,700 at depth 8, 10,400 at depth 10."""
 UPDATE_NODES = 8
-"""A position of an update, in nodes that all cores search in that time: an nnue learns from some 100,000 positions a
-second on two cores."""
+"""A position of an update of an nnue, in nodes that all cores search in that time. An estimate, not measured; a cnn or
+a resnet takes longer, so their matches then have less than their share."""
 PASS_NODES, MULTIPLICATIONS_OF_A_NODE = 800, 10_000
 """What a simulation with its forward pass costs on one core, in nodes of our engine of 1.4 us: the calls, and the
 multiplications. Measured on a busy core: 6.9 ms for the default cnn, 6.4 ms for the default resnet, 1.3 ms for a cnn of
