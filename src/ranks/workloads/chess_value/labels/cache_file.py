@@ -5,7 +5,7 @@
     cp_N     int16[N]    scores, see `units`
     about_B  uint8[B]    JSON: format, engine, limit, and the sha256 of the other arrays
 
-Legend: N labels, B bytes.
+Legend: N labels, M positions looked up, B bytes.
 """
 
 from __future__ import annotations
@@ -51,6 +51,13 @@ class CachedLabels(NamedTuple):
     def rows(self, begin: int, end: int) -> CachedLabels:
         """Consecutive labels."""
         return CachedLabels(self.key_N[begin:end], self.check_N[begin:end], self.cp_N[begin:end])
+
+    def places(self, key_M: NDArray[np.uint64], check_M: NDArray[np.uint64]) -> NDArray[np.int64]:
+        """int64[M]: the row of each position, given by key and check; -1 where there is none."""
+        if not len(self.key_N):
+            return np.full(len(key_M), -1)
+        at_M = np.minimum(np.searchsorted(self.key_N, key_M), len(self.key_N) - 1)
+        return np.where((self.key_N[at_M] == key_M) & (self.check_N[at_M] == check_M), at_M, -1)
 
     def arrays(self, about: CacheAbout) -> dict[str, NDArray[Any]]:
         """The named arrays of a file."""

@@ -99,11 +99,8 @@ class LabelCache:
         key_N, check_N = keys.key_N[order_N], keys.check_N[order_N]
         sorted_cp_N = np.full(len(key_N), NO_SCORE, np.int16)
         for labels in self._labels.values():
-            if not len(labels.key_N):
-                continue
-            at_N = np.minimum(np.searchsorted(labels.key_N, key_N), len(labels.key_N) - 1)
-            hit_N = (labels.key_N[at_N] == key_N) & (labels.check_N[at_N] == check_N)
-            sorted_cp_N[hit_N] = labels.cp_N[at_N[hit_N]]
+            at_N = labels.places(key_N, check_N)
+            sorted_cp_N[at_N >= 0] = labels.cp_N[at_N[at_N >= 0]]
         cp_N = np.empty_like(sorted_cp_N)
         cp_N[order_N] = sorted_cp_N
         return cp_N
@@ -157,9 +154,7 @@ class LabelCache:
     def _without_known(self, labels: CachedLabels) -> CachedLabels:
         known_N = np.zeros(len(labels.key_N), np.bool_)
         for other in self._labels.values():
-            if len(other.key_N):
-                at_N = np.minimum(np.searchsorted(other.key_N, labels.key_N), len(other.key_N) - 1)
-                known_N |= (other.key_N[at_N] == labels.key_N) & (other.check_N[at_N] == labels.check_N)
+            known_N |= other.places(labels.key_N, labels.check_N) >= 0
         return CachedLabels(labels.key_N[~known_N], labels.check_N[~known_N], labels.cp_N[~known_N])
 
     def _write(self, labels: CachedLabels) -> KeptFile:
