@@ -45,6 +45,7 @@ def main(argv: list[str]) -> None:
     set_allocator_defaults(os.environ)  # as `train` does: torch reads them when CUDA starts
     import torch
 
+    from ranks.engine.distributed.malloc import keep_freed_memory
     from ranks.engine.runs.provenance import cpu_name
     from ranks.hardware.forecast.memory import measure_need
     from ranks.hardware.forecast.memory_need import TIGHT
@@ -60,6 +61,8 @@ def main(argv: list[str]) -> None:
 
     job = Job(settings.workload, settings.module.train, settings.config, settings.engine)
     folder, device = Path(asked.folder), torch.device(asked.device)
+    if device.type == "cpu":
+        keep_freed_memory()  # as a rank does
     trace = need = None
     with contextlib.redirect_stdout(sys.stderr):
         if asked.fits_first or asked.memory_only:

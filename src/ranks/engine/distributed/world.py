@@ -17,6 +17,7 @@ from torch import Tensor
 from ranks.engine.config import RunConfig
 from ranks.engine.distributed import precision
 from ranks.engine.distributed.comm import Comm
+from ranks.engine.distributed.malloc import keep_freed_memory
 from ranks.engine.distributed.process_env import ProcessEnv, default_threads
 from ranks.engine.distributed.rendezvous import store_of
 from ranks.engine.distributed.requests import NOTHING, Requests
@@ -84,6 +85,8 @@ class World:
         chosen = torch.device(device or process_env.device or _default_device(process_env.local_rank))
         threads = config.resolved().threads or default_threads()
         precision.set_up(config, chosen, threads)
+        if chosen.type == "cpu":
+            keep_freed_memory()
         torch.manual_seed(config.seed)
         if process_env.world_size > 1 and not dist.is_initialized():
             _init_process_group(process_env, chosen, config.hang_timeout_s)

@@ -5,7 +5,6 @@ So a workload that does not fit is never run at its size. memory_need.py has the
 
 from __future__ import annotations
 
-import ctypes
 import math
 import sys
 from contextlib import suppress
@@ -14,6 +13,7 @@ from pathlib import Path
 
 import torch
 
+from ranks.engine.distributed.malloc import LARGEST_KEPT, keep_freed_memory
 from ranks.engine.runs.metrics_rows import peak_memory_bytes
 from ranks.errors import UserError
 from ranks.hardware.forecast.memory_need import MemoryNeed
@@ -32,10 +32,6 @@ SHORT = "0.1s"
 """Time of a run without evaluation. The end is agreed on one iteration later, so it has two or more."""
 EVALUATED = 2
 """Iterations of the run that evaluates: the last iteration of a run does."""
-LARGEST_IN_HEAP = 32 * 2**20
-"""glibc maps larger buffers on their own and gives them back at once. Smaller ones may leave holes in its heap."""
-M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3
-"""Of mallopt (glibc, malloc.h)."""
 
 
 def pass_items(job: Job, num_ranks: int) -> int | None:
@@ -57,7 +53,7 @@ def measure_need(job: Job, device: torch.device, num_ranks: int, folder: Path) -
 
     def peak(part: int, *, evaluates: bool = False) -> int | None:
         """Of a run whose passes are this part of the whole one. None: it made no update."""
-        _map_buffers_above(LARGEST_IN_HEAP // part)  # as the whole pass will: its buffers are larger by this factor
+        keep_freed_memory(LARGEST_KEPT // part)  # as the whole pass will: its buffers are larger by this factor
         reset_peak(device)
         items = whole // part
         rows = run_once(
@@ -83,7 +79,7 @@ def measure_need(job: Job, device: torch.device, num_ranks: int, folder: Path) -
             need = _line_through((whole // PARTS[1], larger), (whole // HALF, half), whole, evaluation)
         return need
     finally:
-        _map_buffers_above(LARGEST_IN_HEAP)
+        keep_freed_memory()
         reset_peak(device)
 
 
@@ -108,14 +104,6 @@ def _with_passes_of(items: int, job: Job, num_ranks: int) -> Job:
     except (UserError, ValueError):
         config = job.config
     return replace(job, engine=engine, config=config)
-
-
-def _map_buffers_above(num_bytes: int) -> None:
-    """Ask the kernel for each larger buffer on its own."""
-    with suppress(OSError, AttributeError):  # a C library without mallopt
-        libc = ctypes.CDLL(None)
-        libc.mallopt(M_MMAP_THRESHOLD, num_bytes)
-        libc.mallopt(M_TRIM_THRESHOLD, 2 * num_bytes)
 
 
 def reset_peak(device: torch.device) -> None:
