@@ -4,6 +4,7 @@ graphs of a user."""
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import threading
@@ -180,6 +181,30 @@ def test_one_process_builds_and_the_other_waits(tmp_path: Path, capsys: pytest.C
         order.append("first")
     thread.join()
     assert order == ["first", "other"]
+
+
+def test_of_the_ranks_of_a_host_the_first_builds(tmp_path: Path) -> None:
+    """Its output is shown. The other one is there first here."""
+    code = (
+        "import sys\n"
+        "from pathlib import Path\n"
+        "from ranks.data.prepared.file_lock import file_lock\n"
+        "folder, rank = Path(sys.argv[1]), int(sys.argv[2])\n"
+        "while rank == 0 and not (folder / 'ready').exists():\n"
+        "    pass\n"
+        "(folder / 'ready').touch()\n"
+        "with file_lock(folder / 'lock', 'graphs'), (folder / 'order').open('a') as order:\n"
+        "    order.write(str(rank))\n"
+    )
+    meeting = {"WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "29500"}
+    ranks = [
+        subprocess.Popen(
+            [sys.executable, "-c", code, tmp_path, str(rank)], env=os.environ | meeting | {"RANK": str(rank)}
+        )
+        for rank in range(2)
+    ]
+    assert [rank.wait(timeout=60) for rank in ranks] == [0, 0]
+    assert (tmp_path / "order").read_text() == "01"
 
 
 def test_labels_by_bounds_need_no_numba(tmp_path: Path) -> None:

@@ -9,10 +9,13 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from ranks.data.prepared.say import say
+from ranks.engine.distributed.process_env import ProcessEnv
 from ranks.engine.files.lock import taken
 from ranks.engine.liveness.heartbeat import heartbeat
 
 POLL_S = 0.2
+LATER_S = 1.0
+"""The other ranks of a host ask for the lock so much later than its first one, whose progress bar a launcher shows."""
 
 
 @contextmanager
@@ -22,6 +25,8 @@ def file_lock(lock: Path, what: str) -> Generator[None]:
     The operating system releases the lock even if the process is killed. A rank that waits does not
     count as hanging.
     """
+    if ProcessEnv.detect().local_rank > 0:
+        time.sleep(LATER_S)
     descriptor = os.open(lock, os.O_RDWR | os.O_CREAT, 0o644)
     try:
         if not taken(descriptor):
