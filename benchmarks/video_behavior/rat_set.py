@@ -20,7 +20,7 @@ and trees in the same way (by event F1, so it can lower macro-F1).
 It takes about five CPU hours, estimated from a cut run.
 
 Everything is kept in FOLDER/ranks-rat-set; a command that was interrupted goes on. `--minutes` is the length of a
-training on two idle cores: 15 are the 7,000 updates of the preset. Writes
+training on two idle cores: 15 are the 9,000 updates of the preset. Writes
 benchmarks/results/rat_set_DATE.json after each seed. A cut run (fewer seeds, minutes or videos) writes none.
 """
 

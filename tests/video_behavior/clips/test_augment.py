@@ -1,6 +1,6 @@
 """Augmentation, compared with a slow one that changes one clip at a time.
 
-Legend: B clips, T frames, H height, W width, C classes.
+Legend: B clips, T frames, H height, W width, C classes, K pictures of noise.
 """
 
 from __future__ import annotations
@@ -14,10 +14,12 @@ from torch import Tensor
 
 from ranks import UserError, rng
 from ranks.workloads.video_behavior.clips.augment import (
+    NUM_NOISE,
     NUM_RANDOM,
     augment,
     mirror_line,
     mirrored_classes,
+    noise_pictures,
     rotated,
     scaled,
     shifts,
@@ -27,11 +29,13 @@ from ranks.workloads.video_behavior.config import AugmentConfig
 CLASSES = ("rest", "turn_L", "turn_R")
 IDS = torch.arange(40, 56)
 KEY = rng.key(3, "augment", 7)
+SIZE = 8
+NOISE_KHW = noise_pictures(SIZE)
 
 
 def example() -> tuple[Tensor, Tensor]:
     random = torch.Generator().manual_seed(0)
-    clips_BTHW = torch.randint(0, 256, (len(IDS), 3, 6, 8), generator=random, dtype=torch.uint8)
+    clips_BTHW = torch.randint(0, 256, (len(IDS), 3, SIZE, SIZE), generator=random, dtype=torch.uint8)
     return clips_BTHW, torch.eye(3, dtype=torch.uint8)[torch.arange(len(IDS)) % 3]
 
 
@@ -39,7 +43,7 @@ def slow(clips_BTHW: Tensor, label_BC: Tensor, cfg: AugmentConfig) -> tuple[np.n
     """The same changes, one clip and one pixel at a time, in NumPy."""
     random_BD = rng.uniform(KEY, IDS, NUM_RANDOM).tolist()
     clips, labels = [], []
-    for clip, label, (across, down, turn, contrast, light) in zip(
+    for clip, label, (across, down, turn, contrast, light, noise, first) in zip(
         clips_BTHW.numpy(), label_BC.tolist(), random_BD, strict=True
     ):
         flips = 0
@@ -52,7 +56,9 @@ def slow(clips_BTHW: Tensor, label_BC: Tensor, cfg: AugmentConfig) -> tuple[np.n
         angle = (2 * turn - 1) * math.radians(cfg.rotation_degrees)
         clip = np.stack([slowly_rotated(frame / 255, angle) for frame in clip.astype(np.float64)])
         factor, mean = 1 + cfg.contrast * (2 * contrast - 1), clip.mean()
-        clips.append((clip - mean) * factor + mean + cfg.brightness * (2 * light - 1))
+        clip = (clip - mean) * factor + mean + cfg.brightness * (2 * light - 1)
+        noise_T = [NOISE_KHW[(int(first * NUM_NOISE) + at) % NUM_NOISE].numpy() for at in range(len(clip))]
+        clips.append(clip + cfg.noise * (2 * noise - 1) * np.stack(noise_T))
         labels.append(label)
     return np.stack(clips), np.array(labels)
 
@@ -79,15 +85,16 @@ def slowly_rotated(frame_HW: np.ndarray, angle: float) -> np.ndarray:
 @pytest.mark.parametrize(
     "cfg",
     [
-        AugmentConfig(rotation_degrees=0, brightness=0, contrast=0),
-        AugmentConfig(flips=False, rotation_degrees=30, brightness=0, contrast=0),
+        AugmentConfig(rotation_degrees=0, brightness=0, contrast=0, noise=0),
+        AugmentConfig(flips=False, rotation_degrees=30, brightness=0, contrast=0, noise=0),
+        AugmentConfig(flips=False, rotation_degrees=0, brightness=0, contrast=0, noise=0.5),
         AugmentConfig(),
     ],
 )
 def test_it_changes_clips_as_the_slow_one_does(cfg: AugmentConfig) -> None:
     clips_BTHW, label_BC = example()
     partner_C = torch.tensor(mirrored_classes(CLASSES))
-    found, labels = augment(clips_BTHW, label_BC, partner_C, cfg, KEY, IDS)
+    found, labels = augment(clips_BTHW, label_BC, partner_C, NOISE_KHW, cfg, KEY, IDS)
     expected, expected_labels = slow(clips_BTHW, label_BC, cfg)
     np.testing.assert_allclose(found.numpy(), expected, atol=1e-4)
     np.testing.assert_array_equal(labels.numpy(), expected_labels)
@@ -97,24 +104,23 @@ def test_it_changes_clips_as_the_slow_one_does(cfg: AugmentConfig) -> None:
 def test_a_clip_is_changed_in_the_same_way_in_any_batch() -> None:
     clips_BTHW, label_BC = example()
     partner_C = torch.tensor([0, 2, 1])
-    whole = augment(clips_BTHW, label_BC, partner_C, AugmentConfig(), KEY, IDS)
-    part = augment(clips_BTHW[5:9], label_BC[5:9], partner_C, AugmentConfig(), KEY, IDS[5:9])
+    whole = augment(clips_BTHW, label_BC, partner_C, NOISE_KHW, AugmentConfig(), KEY, IDS)
+    part = augment(clips_BTHW[5:9], label_BC[5:9], partner_C, NOISE_KHW, AugmentConfig(), KEY, IDS[5:9])
     assert all(torch.equal(one[5:9], other) for one, other in zip(whole, part, strict=True))
 
 
 def test_time_keeps_its_direction() -> None:
     """Grey values that rise from frame to frame still rise."""
     rising_BTHW = (torch.arange(5)[:, None, None] * 50).expand(64, 5, 8, 8).to(torch.uint8)
-    found, _ = augment(
-        rising_BTHW, torch.ones(64, 1, dtype=torch.uint8), torch.tensor([0]), AugmentConfig(), KEY, torch.arange(64)
-    )
+    label_BC, partner_C = torch.ones(64, 1, dtype=torch.uint8), torch.tensor([0])
+    found, _ = augment(rising_BTHW, label_BC, partner_C, NOISE_KHW, AugmentConfig(), KEY, torch.arange(64))
     assert (found.mean((2, 3)).diff(dim=1) > 0).all()
 
 
 def test_without_changes_only_the_scale_is_changed() -> None:
     clips_BTHW, label_BC = example()
-    off = AugmentConfig(flips=False, rotation_degrees=0, brightness=0, contrast=0, jitter_frames=0)
-    found, labels = augment(clips_BTHW, label_BC, torch.tensor([0, 1, 2]), off, KEY, IDS)
+    off = AugmentConfig(flips=False, rotation_degrees=0, brightness=0, contrast=0, noise=0, jitter_frames=0)
+    found, labels = augment(clips_BTHW, label_BC, torch.tensor([0, 1, 2]), NOISE_KHW, off, KEY, IDS)
     torch.testing.assert_close(found, scaled(clips_BTHW))
     assert torch.equal(labels, label_BC)
     assert shifts(off, KEY, IDS).tolist() == [0] * len(IDS)

@@ -95,11 +95,13 @@ class AugmentConfig:
     """Largest change of brightness, as a share of white."""
     contrast: float = 0.2
     """Largest change of contrast: factors from 0.8 to 1.2 at 0.2."""
+    noise: float = 0.02
+    """Largest standard deviation of the noise that is added to each pixel of each frame, as a share of white."""
     jitter_frames: int = 1
     """Most frames by which a clip is shifted from the frame that it labels."""
 
     def __post_init__(self) -> None:
-        for name, most in (("rotation_degrees", 180), ("brightness", 1), ("contrast", 1)):
+        for name, most in (("rotation_degrees", 180), ("brightness", 1), ("contrast", 1), ("noise", 1)):
             if not 0 <= getattr(self, name) <= most:
                 flag = f"--augment.{name.replace('_', '-')}"
                 raise UserError(f"{flag} {getattr(self, name)}", f"it is 0 to {most}", "give a number in this range")
@@ -229,7 +231,7 @@ def small() -> Config:
         optim=OptimConfig(lr=3e-3, weight_decay=0.05, warmup_updates=100),
         epoch_clips=6_400,
         global_batch=32,
-        iterations=7_000,
+        iterations=9_000,
         eval_every=500,
         eval_stride=16,
     )

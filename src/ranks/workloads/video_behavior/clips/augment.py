@@ -1,10 +1,10 @@
 """Random changes of clips, on the device, for all clips of a batch at once.
 
-A clip is mirrored, then rotated, then its brightness and contrast change; the same for all its frames. The random
-numbers of a clip are keyed by (seed, "augment", epoch, number of the clip). Time is never reversed: some behaviours
-differ only in the order of their frames.
+A clip is mirrored, then rotated, then its brightness and contrast change; the same for all its frames. Then each frame
+gets noise of its own. The random numbers of a clip are keyed by (seed, "augment", epoch, number of the clip). Time is
+never reversed: some behaviours differ only in the order of their frames.
 
-Legend: B clips, T frames, H height, W width, C classes, D random numbers of a clip.
+Legend: B clips, T frames, H height, W width, C classes, D random numbers of a clip, K pictures of noise.
 """
 
 from __future__ import annotations
@@ -13,15 +13,19 @@ import math
 import re
 from collections.abc import Sequence
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.nn import functional as F
 
 from ranks.engine.sharding import rng
+from ranks.engine.sharding.numpy_rng import numpy_generator
 from ranks.errors import UserError
 from ranks.workloads.video_behavior.config import AugmentConfig
 
-NUM_RANDOM = 5
+NUM_RANDOM = 7
+NUM_NOISE = 127
+"""Pictures of noise. A clip's frames get consecutive ones: to draw new noise takes longer than all else here."""
 SIDES = (
     ("l", "r"),
     ("left", "right"),
@@ -92,11 +96,23 @@ def shifts(cfg: AugmentConfig, key: int, ids_B: Tensor) -> Tensor:
     return rng.integers(key, ids_B, 1, 2 * most + 1)[:, 0] - most
 
 
+def noise_pictures(size: int) -> Tensor:
+    """Floats[K, size, size], standard normal, the same in every run."""
+    normal_KHW = numpy_generator(0, "augment/noise", 0, 0).standard_normal((NUM_NOISE, size, size), dtype=np.float32)
+    return torch.from_numpy(normal_KHW).to(torch.get_default_dtype())
+
+
 def augment(
-    clips_BTHW: Tensor, label_BC: Tensor, partner_C: Tensor, cfg: AugmentConfig, key: int, ids_B: Tensor
+    clips_BTHW: Tensor,
+    label_BC: Tensor,
+    partner_C: Tensor,
+    noise_KHW: Tensor,
+    cfg: AugmentConfig,
+    key: int,
+    ids_B: Tensor,
 ) -> tuple[Tensor, Tensor]:
     """(clips with grey values near 0 to 1, labels) of uint8 clips and their labels. `partner_C`: the class that each
-    class becomes in a mirror."""
+    class becomes in a mirror. `noise_KHW`: `noise_pictures` on the device of the clips."""
     random_BD = rng.uniform(key, ids_B, NUM_RANDOM)
     if cfg.flips:
         across_B, down_B = random_BD[:, 0] < 0.5, random_BD[:, 1] < 0.5
@@ -111,7 +127,13 @@ def augment(
     factor_B = 1 + cfg.contrast * symmetric_BD[:, 1]
     mean_B = floats_BTHW.mean((1, 2, 3))
     added_B = mean_B * (1 - factor_B) + cfg.brightness * symmetric_BD[:, 2]
-    return floats_BTHW * factor_B[:, None, None, None] + added_B[:, None, None, None], label_BC
+    floats_BTHW = floats_BTHW * factor_B[:, None, None, None] + added_B[:, None, None, None]
+    if cfg.noise:
+        first_B = (random_BD[:, 6] * NUM_NOISE).long()
+        picture_BT = (first_B[:, None] + torch.arange(floats_BTHW.shape[1], device=first_B.device)) % NUM_NOISE
+        deviation_B = cfg.noise * symmetric_BD[:, 3]
+        floats_BTHW = torch.addcmul(floats_BTHW, noise_KHW[picture_BT], deviation_B[:, None, None, None])
+    return floats_BTHW, label_BC
 
 
 def rotated(clips_BTHW: Tensor, angle_B: Tensor) -> Tensor:

@@ -24,7 +24,13 @@ from ranks.data.stream import stream
 from ranks.engine.distributed.world import World
 from ranks.engine.sharding import rng
 from ranks.engine.sharding.batch import StepBatch
-from ranks.workloads.video_behavior.clips.augment import augment, mirror_line, mirrored_classes, shifts
+from ranks.workloads.video_behavior.clips.augment import (
+    augment,
+    mirror_line,
+    mirrored_classes,
+    noise_pictures,
+    shifts,
+)
 from ranks.workloads.video_behavior.clips.balance import ClassBalance, class_balance
 from ranks.workloads.video_behavior.clips.cut import ClipCutter, ClipReader, ReadClips
 from ranks.workloads.video_behavior.clips.labelled import ClipBouts, split_bouts
@@ -103,6 +109,7 @@ class ClipStream:
         partners = mirrored_classes(data.classes) if cfg.augment.flips else list(range(len(data.classes)))
         self.mirrors = mirror_line(data.classes, partners) if cfg.augment.flips else "clips are not mirrored"
         self._partner_C = torch.tensor(partners).to(world.device)
+        self._noise_KHW = noise_pictures(cfg.clips.size).to(world.device)
 
     def at(self, iteration: int) -> StepBatch[ReadClips]:
         """The clips of an update, by shard."""
@@ -111,5 +118,5 @@ class ClipStream:
     def augmented(self, read: ReadClips) -> ClipBatch:
         """Clips of an update, cut out and augmented on the device."""
         cut = self.cutter.on_device(read)
-        changed = augment(cut.clips_BTHW, cut.label_BC, self._partner_C, self.augmentation, read.key, cut.ids_B)
-        return ClipBatch(*changed)
+        batch = (cut.clips_BTHW, cut.label_BC, self._partner_C, self._noise_KHW)
+        return ClipBatch(*augment(*batch, self.augmentation, read.key, cut.ids_B))
