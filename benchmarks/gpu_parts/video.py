@@ -59,6 +59,9 @@ class RandomFrames:
     def blocks(self) -> Iterator[np.ndarray[Any, np.dtype[np.uint8]]]:
         yield self.frames_NHW
 
+    def unmap(self) -> None:
+        """Nothing is mapped."""
+
 
 def random_frames(num_frames: int, size: int) -> LabelledFrames:
     """Noise with the labels of a study: bouts of all classes in a few videos."""

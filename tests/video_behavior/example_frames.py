@@ -58,6 +58,9 @@ class ArrayFrames:
     def blocks(self) -> Iterator[np.ndarray]:
         yield from (self.frames_NHW[at : at + 100].copy() for at in range(0, len(self.frames_NHW), 100))
 
+    def unmap(self) -> None:
+        pass
+
 
 def pixels_of(store: StoredFrames) -> np.ndarray:
     """uint8[N, H, W]: all frames."""

@@ -10,8 +10,9 @@ import torch
 
 from ranks import RunConfig, UserError, World
 from ranks.workloads.video_behavior.annotations.frame_labels import IGNORED
+from ranks.workloads.video_behavior.clips import cut
 from ranks.workloads.video_behavior.clips.balance import class_balance, study_lines
-from ranks.workloads.video_behavior.clips.cut import ClipCutter
+from ranks.workloads.video_behavior.clips.cut import ClipCutter, ClipReader
 from ranks.workloads.video_behavior.clips.labelled import LabelledFrames, split_bouts
 from ranks.workloads.video_behavior.clips.stream import ClipBatch, ClipStream, bout_probabilities
 from ranks.workloads.video_behavior.config import AugmentConfig, ClipConfig, Config
@@ -156,6 +157,17 @@ def test_a_store_in_memory_gives_the_clips_of_the_memory_map() -> None:
     )
     assert torch.equal(mapped.clips_BTHW, resident.clips_BTHW)
     assert torch.equal(mapped.label_BC, resident.label_BC)
+
+
+def test_a_reader_unmaps_the_store_after_so_many_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    data, clips = example_frames(), ClipConfig(frames=5, size=16)
+    unmapped = list[int]()
+    monkeypatch.setattr(type(data.store), "unmap", lambda _: unmapped.append(1))
+    monkeypatch.setattr(cut, "MAPPED_BYTES", 4 * 5 * 16 * 16)
+    reader = ClipReader(data, clips, pixels=True, pinned=False)
+    for _ in range(10):
+        reader.read(torch.arange(3), torch.arange(3))
+    assert len(unmapped) == 5, "after two reads of three clips each"
 
 
 def test_ignored_frames_are_never_sampled() -> None:

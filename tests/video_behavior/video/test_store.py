@@ -52,6 +52,11 @@ def test_frames_times_and_clips(tmp_path: Path) -> None:
     store.take_clips(np.array([[8, 9, 9], [10, 11, 39]]), clips)
     assert np.array_equal(clips[0], all_NHW[[8, 9, 9]])
     assert np.array_equal(clips[1], all_NHW[[10, 11, 39]])
+    assert str(tmp_path) in Path("/proc/self/maps").read_text()
+    store.unmap()
+    assert str(tmp_path) not in Path("/proc/self/maps").read_text()
+    store.take_clips(np.array([[10, 11, 39]]), clips[:1])
+    assert np.array_equal(clips[0], clips[1])
     again = cache_videos(videos, tmp_path / "store", PICTURE)
     assert modified(again) == modified(store), "nothing is decoded twice"
     assert again.sha256 == store.sha256

@@ -23,6 +23,8 @@ from ranks.workloads.video_behavior.config import ClipConfig
 
 SHARE_OF_MEMORY = 0.6
 """The store may take this share of the free memory of a CUDA device."""
+MAPPED_BYTES = 2**27
+"""A reader unmaps the store after so many: pages of a memory map stay resident, and a process is blamed for them."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +62,7 @@ class ClipReader:
         self.store, self.size, self.pixels, self.pinned = data.store, clips.size, pixels, pinned
         self._bounds_V2, self._first_V = torch.from_numpy(data.bounds_V2), torch.from_numpy(data.bounds_V2[:, 0].copy())
         self._offset_T = clips.stride * (torch.arange(clips.frames) - clips.frames // 2)
-        self._shuffle = clips.shuffle
+        self._shuffle, self._mapped_bytes = clips.shuffle, 0
         self._label_NC = torch.from_numpy(np.ascontiguousarray(data.label_NC))
 
     def video_of(self, frame_B: Tensor) -> Tensor:
@@ -79,6 +81,10 @@ class ClipReader:
         if self.pixels:
             clips_BTHW = empty((*frame_BT.shape, self.size, self.size), torch.uint8, pinned=self.pinned)
             self.store.take_clips(frame_BT.numpy(), clips_BTHW.numpy())
+            self._mapped_bytes += clips_BTHW.nbytes
+            if self._mapped_bytes > MAPPED_BYTES:
+                self.store.unmap()
+                self._mapped_bytes = 0
         return ReadClips(frame_BT, clips_BTHW, self._label_NC[frame_B], ids_B, key)
 
 

@@ -36,6 +36,10 @@ class StoredFrames(Protocol):
         """uint8[n, H, W]: copies of all frames, some at a time, in order."""
         ...
 
+    def unmap(self) -> None:
+        """Give the memory back that holds frames which were read from disk; they can be read again."""
+        ...
+
 
 @dataclass(frozen=True)
 class LabelledVideo:

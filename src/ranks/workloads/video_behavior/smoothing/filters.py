@@ -14,7 +14,7 @@ from ranks.workloads.video_behavior.metrics.frames import Floats, Ints
 
 LEAST = 1e-6
 """Probabilities below it count as this, so that no logarithm is infinite."""
-PART = 1 << 16
+PART = 1 << 12
 """Frames that are filtered at once, so that memory is bounded."""
 
 

@@ -102,6 +102,10 @@ class FrameStore:
         for row, owner in enumerate(owner_B.tolist()):
             np.take(self._maps[owner], frames_BT[row] - self._first_frames[owner], axis=0, out=out[row], mode="clip")
 
+    def unmap(self) -> None:
+        """Give the pages that were read back to the system; the files are mapped again when they are used."""
+        vars(self).pop("_maps", None)
+
     def blocks(self) -> Iterator[Grey]:
         """uint8[n, H, W]: copies of all frames, some at a time, in order."""
         length = max(1, BLOCK_BYTES // math.prod(self.size))
