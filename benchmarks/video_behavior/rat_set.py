@@ -17,7 +17,7 @@ minus 0.03, and above 0.5. Without a bar there are the trees with the means and 
 clip spans, the trees with a split by clip, and all after smoothing, which is chosen on the validation videos for net
 and trees in the same way (by event F1, so it can lower macro-F1).
 
-It takes about five CPU hours, estimated from a cut run.
+It takes two to three CPU hours.
 
 Everything is kept in FOLDER/ranks-rat-set; a command that was interrupted goes on. `--minutes` is the length of a
 training on two idle cores: 15 are the 9,000 updates of the preset. Writes
