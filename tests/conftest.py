@@ -134,6 +134,14 @@ def stat_fields(pid: str) -> list[str]:
         return []
 
 
+@pytest.fixture(scope="session", autouse=True)
+def memory_goes_back() -> Generator[None]:
+    """A worker makes the worlds of hundreds of tests. If its malloc kept their buffers, four workers hold 6 GB."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("ranks.engine.distributed.world.keep_freed_memory", lambda: None)
+        yield
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
     item.stash[CPU_S] = cpu_s()

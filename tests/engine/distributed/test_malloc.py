@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+import resource
 import subprocess
 import sys
 
@@ -18,13 +19,14 @@ def use():
     before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
     torch.empty({mib} * 2**18, dtype=torch.float32).fill_(1.0)
     return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
-use()
+for _ in range(24):  # until small objects that stay have found other places than the freed buffer
+    use()
 print(sum(use() for _ in range(8)))
 """
 
 
 def page_faults(mib: int, **environ: str) -> int:
-    """Page faults of eight rounds in which a rank asks for a buffer, writes it and frees it, after a first round."""
+    """Page faults of eight rounds in which a rank asks for a buffer, writes it and frees it, after many such rounds."""
     own = {name: value for name, value in os.environ.items() if not name.startswith(("MALLOC_", "GLIBC_", "LD_PRE"))}
     command = [sys.executable, "-c", ROUNDS.format(mib=mib)]
     return int(subprocess.run(command, env=own | environ, capture_output=True, text=True, check=True).stdout)
@@ -32,6 +34,7 @@ def page_faults(mib: int, **environ: str) -> int:
 
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="another malloc")
 def test_a_rank_keeps_the_buffers_of_a_batch_and_gives_larger_ones_back() -> None:
-    assert page_faults(64) < 100
-    assert page_faults(300) > 1000
-    assert page_faults(64, MALLOC_MMAP_THRESHOLD_=str(2**20)) > 1000, "the user's own setting holds"
+    pages = 64 * 2**20 // resource.getpagesize()
+    assert page_faults(64) < 2 * pages
+    assert page_faults(300) > 200  # as few with huge pages
+    assert page_faults(64, MALLOC_MMAP_THRESHOLD_=str(2**20)) > 200, "the user's own setting holds"
