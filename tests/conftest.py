@@ -136,7 +136,7 @@ def stat_fields(pid: str) -> list[str]:
 
 @pytest.fixture(scope="session", autouse=True)
 def memory_goes_back() -> Generator[None]:
-    """A worker makes the worlds of hundreds of tests. If its malloc kept their buffers, four workers hold 6 GB."""
+    """A worker makes the worlds of hundreds of tests. With their buffers kept, four workers held 6 GB."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("ranks.engine.distributed.world.keep_freed_memory", lambda: None)
         yield

@@ -24,7 +24,7 @@ from ranks.workloads.video_behavior.config import ClipConfig
 SHARE_OF_MEMORY = 0.6
 """The store may take this share of the free memory of a CUDA device."""
 MAPPED_BYTES = 2**27
-"""A reader unmaps the store after so many: pages of a memory map stay resident, and a process is blamed for them."""
+"""A reader unmaps the store after it has read so many. Pages of a memory map count as memory of the process."""
 
 
 @dataclass(frozen=True)
