@@ -79,12 +79,12 @@ def test_another_iteration_or_seed_gives_other_clips() -> None:
     assert len({batch.clips_BTHW.sum().item() for batch in batches}) == len(batches)
 
 
-def test_each_epoch_samples_each_class_by_its_share_to_within_one_clip_a_bout() -> None:
+def test_each_epoch_samples_each_class_by_its_share_less_than_two_clips_away() -> None:
     stream = clip_stream(replace(SMALL, epoch_clips=640))
     for epoch in range(3):
         frames = stream.clips.frames_of(torch.arange(640), key=epoch).numpy()
         found_C = np.bincount(stream.cutter.data.class_N[frames], minlength=3)
-        np.testing.assert_allclose(found_C, 640 * stream.balance.sampled_C, atol=len(stream.bouts))
+        np.testing.assert_allclose(found_C, 640 * stream.balance.sampled_C, rtol=0, atol=2)
         assert set(frames) <= set(stream.cutter.data.frames_of("train").tolist())
 
 

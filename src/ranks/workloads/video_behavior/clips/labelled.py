@@ -150,7 +150,7 @@ class ClipBouts:
 
 
 def split_bouts(data: LabelledFrames, split: str) -> ClipBouts:
-    """The bouts of a split. With multi, frames without a behaviour are bouts of a class of their own, number C."""
+    """The bouts of a split by class, video and time. With multi, frames without a behaviour are of class number C."""
     found = [np.zeros((0, 3), np.int64)]
     for video in data.videos_of(split):
         rows = slice(video.first_frame, video.first_frame + video.num_frames)
@@ -161,5 +161,6 @@ def split_bouts(data: LabelledFrames, split: str) -> ClipBouts:
         else:
             bouts_K3 = bouts_of(data.class_N[rows])
         found.append(bouts_K3 + np.array([0, video.first_frame, video.first_frame]))
-    class_K, first_K, stop_K = np.concatenate(found).T
+    bouts_K3 = np.concatenate(found)
+    class_K, first_K, stop_K = bouts_K3[np.argsort(bouts_K3[:, 0], kind="stable")].T
     return ClipBouts(class_K, first_K, stop_K - first_K)

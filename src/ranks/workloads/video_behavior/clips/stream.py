@@ -1,9 +1,9 @@
 """The clips of each update: a pure function of the iteration, on any number of ranks, with any number of workers.
 
 An epoch is a fixed number of clips. Its clips are strata of equal probability: item s of the epoch is a clip of stratum
-s, and a stratum gives a bout and a frame within it. So in every epoch each class has its share of the clips to within
-one, and long bouts, whose frames are near duplicates, do not crowd out short ones. The order of the strata is new in
-each epoch.
+s, and a stratum gives a bout and a frame within it. Bouts are in the order of their classes, so in every epoch each
+class has its share of the clips, less than two away from it. Long bouts, whose frames are near duplicates, do not crowd
+out short ones. Each epoch has its own order of the strata.
 
 Workers read the pixels of clips ahead where the device does not hold the store. The rank augments them on its device,
 as a part of the loss.
