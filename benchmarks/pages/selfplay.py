@@ -97,7 +97,7 @@ def connect_four(result: dict[str, Any] | None) -> Iterator[str]:
 
 
 def spiking(_proofs: Path, benchmarks: Path) -> Iterator[str]:
-    """Scores of trained nets, the control, the untrained net and exact material, all in the same search."""
+    """Scores of trained nets, the control, the untrained net and exact material."""
     result = newest(benchmarks).get(STRENGTH)
     if result is None:
         yield "No result of `python -m benchmarks.chess_spiking.strength` is committed yet."

@@ -26,7 +26,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import psutil
@@ -37,8 +37,9 @@ from torch import nn
 from benchmarks.measure import environment, origin, write_result
 from benchmarks.selfplay.connect_four_positions import SHA256, STRICT_FROM, Position, key_of, read
 from ranks.engine.runs.checkpoints.pick import model_weights, pick_checkpoint
-from ranks.search import CONNECT_FOUR, Evaluation, Leaves, Search, SearchConfig
-from ranks.selfplay import Positions, expected_outcome, policy_and_value
+from ranks.search import CONNECT_FOUR, Evaluation, Leaves, Search
+from ranks.selfplay import Positions, SelfPlayConfig, expected_outcome, policy_and_value
+from ranks.selfplay.search_settings import match_search
 
 MEASURED, SIMULATIONS = 1_000, 64
 GOALS = {"policy": 0.75, "search": 0.85}
@@ -56,6 +57,13 @@ class ReplayWindow(ReplayWindow):
 """Is added to the template, which looks its names up when the training begins."""
 
 
+class Template(Protocol):
+    """What the measure needs of the template's module."""
+
+    ENCODING: Any
+    SELFPLAY: SelfPlayConfig
+
+
 def evaluator(net: nn.Module, encoding: Any) -> Any:
     """The net as the search calls it."""
 
@@ -67,13 +75,15 @@ def evaluator(net: nn.Module, encoding: Any) -> Any:
     return evaluate
 
 
-def chosen(net: nn.Module, encoding: Any, positions: Sequence[Position], simulations: int) -> list[list[int]]:
-    """The move of each position; without simulations the one with the highest prior, or several of equal priors."""
-    config = SearchConfig(simulations=max(simulations, 1), root="gumbel", gumbel_scale=0.0, reuse=False)
+def chosen(net: nn.Module, module: Template, positions: Sequence[Position], simulations: int) -> list[list[int]]:
+    """The move of each position; without simulations the one with the highest prior, or several of equal priors.
+
+    The search is that of the template, without noise."""
+    config = match_search(module.SELFPLAY, simulations)
     search = Search(CONNECT_FOUR, config, len(positions), groups=1)
     for slot, position in enumerate(positions):
         search.set_root(slot, slot, position.moves)
-    result = search.run(evaluator(net, encoding), simulations=simulations)
+    result = search.run(evaluator(net, module.ENCODING), simulations=simulations)
     if simulations:
         return [[int(move)] for move in result.chosen_P]
     highest_P1 = result.priors_PM.max(1, keepdims=True)
@@ -86,13 +96,13 @@ def share(right_N: NDArray[np.float64]) -> float | None:
     return round(float(right_N.mean()), 4) if len(right_N) else None
 
 
-def measure(net: nn.Module, encoding: Any, positions: Sequence[Position]) -> dict[str, Any]:
+def measure(net: nn.Module, module: Template, positions: Sequence[Position]) -> dict[str, Any]:
     """The shares of optimal moves, and those by plies."""
     net.eval()
     found: dict[str, Any] = {}
     plies_N = np.array([len(position.moves) for position in positions])
     for name, simulations in (("policy", 0), ("search", SIMULATIONS)):
-        moves = chosen(net, encoding, positions, simulations)
+        moves = chosen(net, module, positions, simulations)
         right_N, strict_N = (
             np.array([np.mean([move in best for move in of]) for of, best in zip(moves, bests, strict=True)])
             for bests in ([p.best for p in positions], [p.soonest for p in positions])
@@ -175,9 +185,9 @@ def one_seed(seed: int, asked: argparse.Namespace) -> dict[str, Any]:
         held_out = [position for position in read() if key_of(position.state_W) not in seen]
         found |= {"positions_seen": len(seen), "left_out": len(read()) - len(held_out)}
         positions = held_out[:MEASURED]
-        found["untrained"] = measure(net, module.ENCODING, positions)
+        found["untrained"] = measure(net, module, positions)
         net.load_state_dict(model_weights(pick_checkpoint(folder / "runs" / NAME, "latest", NAME)))
-        found["trained"] = measure(net, module.ENCODING, positions)
+        found["trained"] = measure(net, module, positions)
         found["positions"] = len(positions)
     print(json.dumps(found), flush=True)
     return found

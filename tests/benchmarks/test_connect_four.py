@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from torch import Tensor, nn
 
 from benchmarks.selfplay import connect_four
 from benchmarks.selfplay.connect_four_positions import after, legal_moves, outcome_or_count
-from ranks.selfplay import Encoding
+from ranks.selfplay import Encoding, SelfPlayConfig
 
 
 def test_the_committed_positions() -> None:
@@ -69,7 +70,8 @@ class KnownPolicy(nn.Module):
 @pytest.mark.parametrize(("logit", "share"), [(5.0, 1.0), (-5.0, 0.0), (0.0, None)])
 def test_the_share_of_best_moves(logit: float, share: float | None) -> None:
     positions = connect_four.read()[:40]
-    found = connect_four.measure(KnownPolicy(positions, logit), Encoding(lambda p: bits(p.states_BW)), positions)
+    template = SimpleNamespace(ENCODING=Encoding(lambda p: bits(p.states_BW)), SELFPLAY=SelfPlayConfig(c_scale=0.2))
+    found = connect_four.measure(KnownPolicy(positions, logit), template, positions)
     if share is None:  # equal priors count in part
         share = float(np.mean([len(position.best) / len(position.legal) for position in positions]))
     assert found["policy"] == pytest.approx(share, abs=1e-4)

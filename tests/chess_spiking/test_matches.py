@@ -52,7 +52,7 @@ def test_results_are_those_of_the_boards_and_equal_sides_score_a_half() -> None:
     """Exact material in place of a net, whose evaluations have no roundings."""
     plan = EvaluationPlan.make(40, 3, best=True)
     batch = GameBatch(
-        plan, range(40), material_evaluator, material_evaluator, MatchConfig(40, 16, 160, SelfPlayConfig())
+        plan, range(40), material_evaluator, material_evaluator, MatchConfig.of(40, 16, 160, SelfPlayConfig())
     )
     while batch.is_running().any():
         batch.play_round()
@@ -88,13 +88,12 @@ def last_moves(leaves: Leaves) -> Evaluation:
 def test_the_net_searches_as_in_its_training_or_plays_its_likeliest_move() -> None:
     openings = [EvaluationPlan.make(2, 1, best=False).opening(0)] * 3
     trained = SelfPlayConfig(num_considered=4, c_scale=0.3, rescale_values=True, gumbel_scale=0.7)
-    config = NetSide(last_moves, MatchConfig(2, 8, 60, trained), openings).search.config
+    config = NetSide(last_moves, MatchConfig.of(2, 8, 60, trained), openings).search.config
     assert (config.simulations, config.root, config.num_considered) == (8, "gumbel", 4)
     assert (config.c_scale, config.rescale_values, config.gumbel_scale) == (0.3, True, 0.0)
-    assert (
-        NetSide(last_moves, MatchConfig(2, 8, 60, SelfPlayConfig(search="puct")), openings).search.config.root == "puct"
-    )
-    policy = NetSide(last_moves, MatchConfig(2, 0, 60, SelfPlayConfig(search="none")), openings)
+    puct = MatchConfig.of(2, 8, 60, SelfPlayConfig(search="puct"))
+    assert NetSide(last_moves, puct, openings).search.config.root == "puct"
+    policy = NetSide(last_moves, MatchConfig.of(2, 0, 60, SelfPlayConfig(search="none")), openings)
     assert policy.choose(np.arange(3)).tolist() == [openings[0].board().legal_moves()[-1]] * 3
 
 
@@ -110,7 +109,7 @@ def noisy_games(world: World) -> list[GameResult]:
 
     net.forward = noisy
     plan = EvaluationPlan.make(10, 5, best=True)
-    return play_games(plan, net, best, encoding_of(TINY_NET, 0), MatchConfig(10, 2, 60, SelfPlayConfig()), world)
+    return play_games(plan, net, best, encoding_of(TINY_NET, 0), MatchConfig.of(10, 2, 60, SelfPlayConfig()), world)
 
 
 def test_with_exact_the_games_are_the_same_on_one_and_two_ranks(tmp_path: Path) -> None:

@@ -9,14 +9,14 @@ import pytest
 
 from ranks import UserError
 from ranks.chess.players.tree_search import material_evaluator
-from ranks.selfplay import SelfPlayConfig
+from ranks.search.config import SearchConfig
 from ranks.workloads.chess_spiking import strength_table
 from ranks.workloads.chess_spiking.matches.plan import RUNGS, MatchConfig
 from ranks.workloads.chess_spiking.matches.strength import play_rungs
 
 
 def test_exact_material_beats_random_moves_and_not_alphabeta() -> None:
-    rows = play_rungs(material_evaluator, MatchConfig(72, 16, 120, SelfPlayConfig(num_considered=8)))
+    rows = play_rungs(material_evaluator, MatchConfig(72, 16, 120, SearchConfig(16)))
     assert [row["against"] for row in rows] == [*RUNGS]
     assert [row["games"] for row in rows] == [18] * 4
     scores = {row["against"]: row["score"] for row in rows}

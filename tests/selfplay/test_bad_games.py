@@ -109,6 +109,8 @@ def test_rules_that_are_not_compiled_and_states_of_another_type_are_refused() ->
         ({"key_word": 2}, "its key_word is 2(.|\n)*from 0 to 1"),
         ({"max_moves": "9"}, "its max_moves is '9'"),
         ({"max_moves": 70_000}, "its max_moves is 70000"),
+        ({"edges_per_node": 2.5}, "its edges_per_node is 2.5(.|\n)*from 1 to 9"),
+        ({"edges_per_node": -1}, "its edges_per_node is -1"),
         ({"initial": [0, 0]}, "its first state is list"),
         ({"draw_kind": lambda state_W: 1, "draw_kinds": ("full",)}, "draw_kind returned 1, and there are 1 draw_kinds"),
         ({"draw_kind": lambda state_W: None}, "draw_kind returned None"),
@@ -228,7 +230,7 @@ def test_the_memory_of_all_ranks_of_this_host_counts(monkeypatch: pytest.MonkeyP
         for ranks, fits in ((3, True), (4, False)):
             monkeypatch.setattr(world.comm, "gather_objects", lambda mine, ranks=ranks: [mine] * ranks)
             with nullcontext() if fits else pytest.raises(UserError, match="4 ranks on"):
-                check_memory(TICTACTOE, 8, 16, cfg, world)
+                check_memory(TICTACTOE, 8, 16, search_config(cfg, world.seed), world)
 
 
 def test_games_of_an_evaluation_that_do_not_fit_are_refused() -> None:
@@ -237,12 +239,12 @@ def test_games_of_an_evaluation_that_do_not_fit_are_refused() -> None:
 
 
 def test_batches_that_do_not_fit_on_the_device_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    cfg, free = SelfPlayConfig(simulations=8), batch_bytes(TICTACTOE, 16)
+    search, free = search_config(SelfPlayConfig(simulations=8), 0), batch_bytes(TICTACTOE, 16)
     monkeypatch.setattr("ranks.selfplay.checks.memory.device_memory_left", lambda device: free)
     with single_rank() as world:
-        check_memory(TICTACTOE, 8, 16, cfg, world)
+        check_memory(TICTACTOE, 8, 16, search, world)
         with pytest.raises(UserError, match="the batches of rank 0 need"):
-            check_memory(TICTACTOE, 8, 17, cfg, world)
+            check_memory(TICTACTOE, 8, 17, search, world)
 
 
 @pytest.mark.parametrize("rows", [1, 5])

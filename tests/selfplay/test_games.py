@@ -131,7 +131,7 @@ def test_an_iteration_ends_a_fixed_number_of_ticks_after_enough_games(monkeypatc
     monkeypatch.setattr(Agreement, "games", games)
     with single_rank() as world:
         source = selfplay(world, TICTACTOE, games=10, simulations=24)
-        every = source.ticks_between_counts
+        every = source.ticks_between_counts(0)
         played = source.play(net_of(TICTACTOE), 0)
     at = dict(counts)
     last = max(at)
@@ -157,6 +157,14 @@ def test_simulations_grow_over_the_iterations() -> None:
             source.play(net_of(TICTACTOE), iteration)
             found = source.statistics()
             assert found["simulations_per_second"] / found["plies_per_second"] == pytest.approx(simulations)
+
+
+def test_a_search_that_grows_plays_no_more_games_than_asked_while_it_is_small() -> None:
+    """Games are counted as often as the search of the iteration is long, not that of the end."""
+    growing = dict(simulations=800, first_simulations=2, progressive_iterations=10)
+    with single_rank() as world:
+        games = selfplay(world, TICTACTOE, slots=16, games=16, **growing).play(net_of(TICTACTOE), 0)
+    assert 16 <= len(games) < 48
 
 
 @pytest.mark.parametrize("search", SEARCHES)

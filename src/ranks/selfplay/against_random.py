@@ -11,9 +11,11 @@ import numpy as np
 
 from ranks.engine.distributed.poll_interval import PollInterval
 from ranks.engine.distributed.world import World
+from ranks.engine.liveness.heartbeat import heartbeat
 from ranks.engine.update.evaluate import eval_mode
 from ranks.errors import UserError
 from ranks.rating.elo import estimate
+from ranks.search.config import SearchConfig
 from ranks.search.evaluation import BoolArray, Evaluator, Float64Array
 from ranks.search.game import Game
 from ranks.search.result import likeliest_moves
@@ -47,9 +49,10 @@ def score_against_random(
     with world.session.timed("evaluation"), eval_mode(net, world):
         evaluator = NetEvaluator(net, game, encoding, world.device, "in games against random moves")
         mine = games_of_batches(games, world)
-        slots = sum(map(len, mine))
-        check_memory(game, slots, 2 * slots, cfg, world, "games of an evaluation")  # batches of powers of two
-        batches = [GamesAgainstRandom(game, ids, cfg, evaluator, world.seed) for ids in mine]
+        slots, simulations = sum(map(len, mine)), 0 if cfg.search == "none" else cfg.simulations
+        search = match_search(cfg, simulations)
+        check_memory(game, slots, 2 * slots, search, world, "games of an evaluation")  # batches of powers of two
+        batches = [GamesAgainstRandom(game, ids, search, simulations, evaluator, world.seed) for ids in mine]
         poll = PollInterval(world.comm)
         for ply in range(cfg.max_plies):
             for batch in batches:
@@ -80,9 +83,12 @@ def games_of_batches(games: int, world: World) -> list[range]:
 class GamesAgainstRandom:
     """Games whose positions are evaluated in one batch."""
 
-    def __init__(self, game: Game, ids: range, cfg: SelfPlayConfig, evaluator: Evaluator, seed: int) -> None:
-        self.simulations = 0 if cfg.search == "none" else cfg.simulations
-        self.search = Search(game, match_search(cfg, self.simulations), len(ids), groups=1)
+    def __init__(
+        self, game: Game, ids: range, search: SearchConfig, simulations: int, evaluator: Evaluator, seed: int
+    ) -> None:
+        """`simulations`: of a move of the net; 0: its likeliest move."""
+        self.simulations = simulations
+        self.search = Search(game, search, len(ids), groups=1)
         self.seed, self.game_P = seed + OTHER_SEED, np.arange(ids.start, ids.stop)
         self.evaluator = evaluator
         for slot, number in enumerate(ids):
@@ -95,7 +101,7 @@ class GamesAgainstRandom:
         if len(searching_P):
             self.search.begin(searching_P, self.simulations)
             for _ in self.search.steps(self.evaluator):
-                pass
+                heartbeat.beat()
             result = self.search.result(searching_P)
             check_trees(self.search.game, self.search.trees, searching_P)
             self.search.play(result.chosen_P if self.simulations else likeliest_moves(result), searching_P)

@@ -31,6 +31,7 @@ from ranks.selfplay.net.batch_evaluator import BatchEvaluator, BatchMemory
 from ranks.selfplay.net.encoding import Encoding, check_move_indices, largest_move_index
 from ranks.selfplay.net.evaluation_graphs import EvaluationGraphs
 from ranks.selfplay.records import DTYPES, Records
+from ranks.selfplay.search_settings import search_config
 from ranks.selfplay.slots import Slots
 from ranks.selfplay.times import PlayTimes, speed
 
@@ -85,7 +86,7 @@ class SelfPlay:
         self._num_logits = 1 + largest_move_index(encoding, seen, world.device)
         ids = world.items(slots)
         parts = self._parts(ids, 2 if on_device else 1)
-        check_memory(game, len(ids), sum(rows for _, rows in parts), cfg, world)
+        check_memory(game, len(ids), sum(rows for _, rows in parts), search_config(cfg, world.seed), world)
         threads = torch.get_num_threads() if on_device else 1
         self._slots = Slots(game, ids, cfg, world.seed, threads, staggered=on_device)
         if threads > 1:
@@ -139,7 +140,7 @@ class SelfPlay:
         with world.session.timed("acting"), eval_mode(net, world):
             slots.begin_iteration(iteration)
             evaluator = BatchEvaluator(self.encoding, world.device, slots.times, self._num_logits, self._graphs)
-            agreement = Agreement(world, self.ticks_between_counts)
+            agreement = Agreement(world, self.ticks_between_counts(iteration))
             try:
                 self._play(net, evaluator, agreement)
             finally:
@@ -162,10 +163,9 @@ class SelfPlay:
         world.session.count("plies", len(games.records))
         return games
 
-    @property
-    def ticks_between_counts(self) -> int:
+    def ticks_between_counts(self, iteration: int) -> int:
         """Ticks from one count of ended games to the next."""
-        return 1 if self.cfg.search == "none" else max(1, self.cfg.simulations // 8)
+        return 1 if self.cfg.search == "none" else max(1, self.cfg.simulations_at(iteration) // 8)
 
     def _play(self, net: Any, evaluator: BatchEvaluator, agreement: Agreement) -> None:
         slots = self._slots

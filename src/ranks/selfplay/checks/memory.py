@@ -12,11 +12,10 @@ import torch
 from ranks.engine.distributed.cgroup import memory_left
 from ranks.engine.distributed.world import World
 from ranks.errors import UserError
+from ranks.search.config import SearchConfig
 from ranks.search.game import Game
 from ranks.search.trees import tree_bytes
-from ranks.selfplay.config import SelfPlayConfig
 from ranks.selfplay.net.batch_evaluator import batch_bytes
-from ranks.selfplay.search_settings import search_config
 
 
 class MemoryOfRank(NamedTuple):
@@ -32,7 +31,7 @@ class MemoryOfRank(NamedTuple):
     free_of_device: float
 
 
-def check_memory(game: Game, slots: int, rows: int, cfg: SelfPlayConfig, world: World, name: str = "slots") -> None:
+def check_memory(game: Game, slots: int, rows: int, search: SearchConfig, world: World, name: str = "slots") -> None:
     """Raises UserError on all ranks where the trees and batches of a host's ranks do not fit in its free memory, or the
     batches of a rank in that of its device.
 
@@ -40,7 +39,6 @@ def check_memory(game: Game, slots: int, rows: int, cfg: SelfPlayConfig, world: 
     them allocates.
     """
     batches = batch_bytes(game, rows)
-    search = search_config(cfg, world.seed)
     first, second = (tree_bytes(game, search, count) for count in (1, 2))
     trees = first + (slots - 1) * (second - first)
     free = memory_left(psutil.virtual_memory().available)

@@ -59,6 +59,8 @@ def check_fields(game: Game, what: str) -> None:
         shown = f"{initial.dtype}{list(initial.shape)}" if isinstance(initial, np.ndarray) else type(initial).__name__
         raise UserError(what, f"its first state is {shown}", "give a uint64[W], for example np.zeros(2, np.uint64)")
     limits = {"max_moves": (1, 65_535), "key_word": (0, len(initial) - 1), "history": (0, 2**31 - 1)}
+    if game.edges_per_node is not None:
+        limits["edges_per_node"] = (1, game.max_moves)
     for name, (least, most) in limits.items():
         value: Any = getattr(game, name)
         if not isinstance(value, int) or not least <= value <= most:

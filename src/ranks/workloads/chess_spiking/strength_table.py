@@ -14,6 +14,7 @@ import torch
 from ranks.chess.core.rules import CHESS
 from ranks.chess.players.tree_search import material_evaluator
 from ranks.progress import ProgressBar
+from ranks.search.config import SearchConfig
 from ranks.search.evaluation import Evaluator
 from ranks.selfplay.net.net_evaluator import NetEvaluator
 from ranks.workloads.chess_spiking.building import build_net
@@ -32,8 +33,8 @@ ASKED = "the table of chess-spiking"
 
 
 def table(quick: bool = False) -> Mapping[str, Any]:
-    """Scores of the shipped net, of the same net untrained, and of exact material with uniform priors, all in the same
-    search with 64 simulations. The shipped net has bars, and must score more than exact material.
+    """Scores of the shipped net, of the same net untrained, and of exact material with uniform priors, all with 64
+    simulations. The shipped net has bars, and must score more than exact material.
 
     Raises UserError where the package has no trained net."""
     saved = from_files(SHIPPED, ASKED)
@@ -49,7 +50,9 @@ def table(quick: bool = False) -> Mapping[str, Any]:
 def measure(players: Sequence[str], like: str, games: int, simulations: int) -> Iterator[list[dict[str, Any]]]:
     """The rows of `play_rungs`, player by player as they end, on all cores.
 
-    A player is `chess-spiking`, a RUN[/ITERATION], `untrained` or `material`; the last two search and look as `like`.
+    A player is `chess-spiking`, a RUN[/ITERATION], `untrained` or `material`. `untrained` is the net of `like` and
+    searches as it. `material` has the search that suits it: AlphaZero's, which looks at all moves, where the Gumbel
+    search of a net looks at the likeliest ones.
     """
     work = partial(_rows_of, like=like, games=games, simulations=simulations)
     with (
@@ -69,7 +72,10 @@ def saved_net(word: str) -> SavedNet:
 def _rows_of(player: str, *, like: str, games: int, simulations: int) -> list[dict[str, Any]]:
     torch.set_num_threads(1)
     saved = saved_net(like if player in (UNTRAINED, MATERIAL) else player)
-    match = MatchConfig(games, simulations, MAX_PLIES, saved.selfplay)
+    if player == MATERIAL:
+        match = MatchConfig(games, simulations, MAX_PLIES, SearchConfig(simulations))
+    else:
+        match = MatchConfig.of(games, simulations, MAX_PLIES, saved.selfplay)
     who = {"player": player, "neuron": saved.net.neuron if player != MATERIAL else None}
     return [who | row for row in play_rungs(_evaluator(player, saved), match)]
 

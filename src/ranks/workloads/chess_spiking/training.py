@@ -41,7 +41,7 @@ def loss_of(cfg: Config, encoding: Encoding) -> Any:
 
 def match_config(cfg: Config) -> MatchConfig:
     """How its matches are played."""
-    return MatchConfig(cfg.eval_games, cfg.eval_simulations, cfg.eval_max_plies, cfg.selfplay)
+    return MatchConfig.of(cfg.eval_games, cfg.eval_simulations, cfg.eval_max_plies, cfg.selfplay)
 
 
 def train(cfg: Config, world: World) -> Summary:

@@ -21,6 +21,7 @@ from ranks.engine.update.evaluate import eval_mode
 from ranks.search.evaluation import BoolArray, Evaluator, Int64Array
 from ranks.selfplay import Encoding
 from ranks.selfplay.against_random import games_of_batches
+from ranks.selfplay.checks.memory import check_memory
 from ranks.selfplay.net.net_evaluator import NetEvaluator
 from ranks.workloads.chess_spiking.matches.plan import BEST, EvaluationPlan, MatchConfig
 from ranks.workloads.chess_spiking.matches.sides import FixedSide, MatchSide, NetSide
@@ -123,13 +124,17 @@ def play_games(
     """The results of all games in the order of their numbers, on every rank.
 
     With --exact the games of each shard are searched together, so the results are the same on any number
-    of ranks. Every rank calls it. Raises Stopped inside a long iteration if a stop was requested.
+    of ranks. Every rank calls it. Raises Stopped inside a long iteration if a stop was requested; UserError where the
+    trees do not fit into the memory.
     """
     second = eval_mode(best, world) if best is not None else nullcontext()
     with world.session.timed("evaluation"), eval_mode(net, world), second:
         evaluator = NetEvaluator(net, CHESS, encoding, world.device)
         of_best = NetEvaluator(best, CHESS, encoding, world.device) if best is not None else None
         games = games_of_batches(plan.games, world)
+        searched = [word for ids in games for word in map(plan.opponent, ids)]
+        trees = len(searched) + searched.count(BEST)  # the best net has a search too
+        check_memory(CHESS, trees, 2 * trees, match.search, world, "games of a match")  # batches of powers of two
         batches = [GameBatch(plan, ids, evaluator, of_best, match) for ids in games]
         poll = PollInterval(world.comm)
         # All ranks play the same number of rounds, so all of them poll in the same ones.

@@ -10,7 +10,9 @@ from dataclasses import dataclass
 from ranks.chess.match.net_rating import BEST, LADDER
 from ranks.chess.match.openings import Opening, seeded_openings
 from ranks.errors import UserError
+from ranks.search.config import SearchConfig
 from ranks.selfplay.config import SelfPlayConfig
+from ranks.selfplay.search_settings import match_search
 
 RUNGS: Mapping[str, float] = {word: LADDER[word] for word in ("random", "greedy", "minimax:2", "alphabeta:1")}
 """The fixed players with their Elo."""
@@ -28,8 +30,13 @@ class MatchConfig:
     """Of each move of the net; 0: the likeliest move, without search."""
     max_plies: int
     """A longer game is drawn."""
-    selfplay: SelfPlayConfig
-    """The search of the training, which the net has here too, without noise."""
+    search: SearchConfig
+    """Of the net, without noise."""
+
+    @classmethod
+    def of(cls, games: int, simulations: int, max_plies: int, trained_with: SelfPlayConfig) -> MatchConfig:
+        """A match of a net with the search of its training."""
+        return cls(games, simulations, max_plies, match_search(trained_with, simulations))
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,6 @@ from ranks.engine.liveness.heartbeat import heartbeat
 from ranks.search.evaluation import Evaluator, Int64Array
 from ranks.search.result import likeliest_moves
 from ranks.search.search import Search
-from ranks.selfplay.search_settings import match_search
 from ranks.workloads.chess_spiking.matches.plan import MatchConfig
 
 Moves = NDArray[np.uint16]
@@ -42,7 +41,7 @@ class NetSide:
     of each."""
 
     def __init__(self, evaluator: Evaluator, match: MatchConfig, openings: Sequence[Opening]) -> None:
-        self.search = Search(CHESS, match_search(match.selfplay, match.simulations), len(openings), groups=1)
+        self.search = Search(CHESS, match.search, len(openings), groups=1)
         self._evaluator, self._simulations = evaluator, match.simulations
         for game, opening in enumerate(openings):
             assert opening.fen is None
