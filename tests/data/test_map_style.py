@@ -36,6 +36,7 @@ def item(i: int) -> dict[str, Any]:
         "weight": i / 2,
         "flag": i % 2 == 0,
         "name": f"item {i}",
+        "place": np.array(["here", "there"])[i % 2],
         "pair": Pair(torch.zeros(2) + i, 0.5),
         "nested": [torch.tensor(i), (i, {"deep": i})],
     }
@@ -62,6 +63,9 @@ def test_items_are_collated_as_by_torch() -> None:
     assert same([batch.x, batch.label], [torch.tensor([[1.0, 1.0], [0.0, 0.0]]), torch.tensor([3, 4])])
     with pytest.raises(ValueError, match=r"different shapes \(\(2,\), \(3,\)\) do not stack: give a collate"):
         collate([torch.ones(2), torch.ones(3)])
+    for items in ([{"x": 1, "y": 2}, {"x": 1}], [{"x": 1}, {"x": 1, "y": 2}]):
+        with pytest.raises(ValueError, match="some items have y, others not"):
+            collate(items)
 
 
 def test_other_data_have_another_sha256() -> None:

@@ -26,6 +26,8 @@ def collate(items: Sequence[Any]) -> Any:
         return _stack(cast("Sequence[Tensor]", items))
     if isinstance(first, np.ndarray):
         return _stack([torch.from_numpy(item) for item in items])
+    if isinstance(first, str | bytes):  # also numpy's
+        return list(items)
     if isinstance(first, np.generic):
         return torch.from_numpy(np.stack(items))
     if isinstance(first, float):
@@ -34,6 +36,10 @@ def collate(items: Sequence[Any]) -> Any:
         return torch.tensor(items)
     if isinstance(first, Mapping):
         names = cast("Mapping[Any, Any]", first)
+        other = next((item for item in items if item.keys() != names.keys()), first)
+        if other is not first:
+            differ = sorted(map(str, names.keys() ^ other.keys()))
+            raise ValueError(f"some items have {', '.join(differ)}, others not: give all items the same names")
         return {name: collate([item[name] for item in items]) for name in names}
     if isinstance(first, tuple | list):
         columns = [collate(column) for column in zip(*items, strict=True)]
