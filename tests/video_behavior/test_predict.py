@@ -33,14 +33,22 @@ from tests.video_behavior.video.videos import write_square
 
 
 def trained_run(
-    tmp_path: Path, multi: bool = False, classes: tuple[str, ...] = CLASSES, subject: str | None = None
+    tmp_path: Path,
+    multi: bool = False,
+    classes: tuple[str, ...] = CLASSES,
+    subject: str | None = None,
+    without_background: bool = False,
 ) -> Path:
-    """The folder of a run of two updates, whose study is not there any more."""
+    """The folder of a run of two updates, whose study is not there any more. `without_background`: frames without a
+    code were left out of its training."""
     data = example_frames(multi=multi)
     uncoded = classes[0] if classes[0] == "background" else ""
     data = data if multi else replace(data, classes=classes, background=classes[0], uncoded=uncoded)
     cfg = replace(SMALL, iterations=2, data=tmp_path / "gone", labels="multi" if multi else "exclusive")
     cfg = replace(cfg, subject=subject)
+    if without_background:
+        data = replace(data, label_NC=data.label_NC[:, 1:].copy(), classes=classes[1:])
+        cfg = replace(cfg, unlabelled="ignore")
     world = World.join(
         RunConfig(runs_dir=tmp_path / "runs", name="r", threads=1), device="cpu", workload="video-behavior"
     )
@@ -140,10 +148,104 @@ def test_a_persons_bouts_are_those_of_frames_as_the_nets_are(tmp_path: Path, mon
     row = StudyVideo(tmp_path / "a.mp4", tmp_path / "a.tsv", "m1", "", None, 0.0, "")
     write_dataset_csv(tmp_path / "dataset.csv", [row])
     assert main(["video-behavior", "predict", "r", "dataset.csv"]) == 0
-    with (tmp_path / "predictions" / "summary.csv").open() as file:
-        rows = {row["behavior"]: row for row in csv.DictReader(file) if row["source"] == "person"}
+    found = rows_of(tmp_path / "predictions" / "summary.csv")
+    rows = {row["behavior"]: row for row in found if row["source"] == "person"}
     assert (rows["move"]["bouts"], float(rows["move"]["total_s"])) == ("1", pytest.approx(0.6))
     assert (rows["blink"]["bouts"], float(rows["blink"]["total_s"])) == ("1", pytest.approx(0.04))
+
+
+def rows_of(path: Path) -> list[dict[str, str]]:
+    with path.open() as file:
+        return list(csv.DictReader(file))
+
+
+def annotated_study(folder: Path, annotation: str | None = None, animal: str = "m1") -> list[str]:
+    """A study of a video of 30 frames that shows `move` from 0.2 to 0.8 s; the command that labels it."""
+    write_square(folder / "a.mp4", 30)
+    move = Event("move", 0.2, 0.8)
+    write_boris_events(folder / "a.tsv", [Annotation("a.mp4", (move,), 25.0, 1.2, "a")])
+    if annotation is not None:
+        (folder / "a.tsv").write_text(annotation)
+    write_dataset_csv(
+        folder / "dataset.csv", [StudyVideo(folder / "a.mp4", folder / "a.tsv", animal, "", None, 0.0, "")]
+    )
+    return ["video-behavior", "predict", "r", "dataset.csv"]
+
+
+def test_frames_that_a_person_left_open_are_no_behaviour_where_training_ignored_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    trained_run(tmp_path, classes=("background", "blink", "move"), without_background=True)
+    assert main(annotated_study(tmp_path)) == 0
+    person = {
+        row["behavior"]: row for row in rows_of(tmp_path / "predictions/summary.csv") if row["source"] == "person"
+    }
+    assert {name: row["bouts"] for name, row in person.items()} == {"blink": "0", "move": "1"}
+    assert float(person["move"]["observed_s"]) == pytest.approx(0.6), "what the person has labelled"
+    assert float(person["move"]["share"]) == pytest.approx(1)
+
+
+def test_an_annotation_that_cannot_be_read_costs_no_prediction(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    trained_run(tmp_path)
+    assert main(annotated_study(tmp_path, "no annotation at all")) == 0
+    assert "a.mp4: not compared with a person" in capsys.readouterr().out
+    assert len(rows_of(tmp_path / "predictions/a.csv")) == 30
+    assert {row["source"] for row in rows_of(tmp_path / "predictions/summary.csv")} == {"net"}
+
+
+@pytest.mark.parametrize(("animal", "split"), [("m0", "train"), ("m5", "test"), ("new", "")])
+def test_the_summary_says_from_which_animals_the_net_has_learned(
+    animal: str, split: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    trained_run(tmp_path)
+    assert main(annotated_study(tmp_path, animal=animal)) == 0
+    assert {row["split"] for row in rows_of(tmp_path / "predictions/summary.csv")} == {split}
+
+
+def test_a_full_disk_ends_the_command_before_the_next_video(
+    runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(runs)
+    (tmp_path / "a.csv").mkdir()  # a file that cannot be written
+    assert main(["video-behavior", "predict", "r", "a.mp4", "b.mp4", "--out", str(tmp_path)]) == 2
+    assert f"to write {tmp_path / 'a.csv'}" in capsys.readouterr().err
+    assert not (tmp_path / "b.csv").exists()
+
+
+def test_commands_that_share_a_folder_lose_nothing_of_each_other(
+    runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(runs)
+    predict = ["video-behavior", "predict", "r", "--out", str(tmp_path)]
+    assert main([*predict, "a.mp4", "--overlay"]) == 0
+    table = (tmp_path / "a.csv").read_bytes()
+    (runs / "day2").mkdir()
+    write_square(runs / "day2/a.mp4", 9)
+    assert main([*predict, "day2/a.mp4"]) == 2
+    assert f"are those of {runs / 'a.mp4'}" in capsys.readouterr().err
+    assert (tmp_path / "a.csv").read_bytes() == table
+
+    assert main([*predict, "b.mp4"]) == 0
+    assert "with 1 video of earlier commands" in capsys.readouterr().out
+    assert {row["animal"] for row in rows_of(tmp_path / "summary.csv")} == {"a.mp4", "b.mp4"}
+    assert {one.observation for one in read_boris_project(tmp_path / "predictions.boris").annotations} == {"a", "b"}
+
+    assert main([*predict, "a.mp4", "day2/a.mp4"]) == 0
+    capsys.readouterr()
+    animals = {row["animal"] for row in rows_of(tmp_path / "summary.csv")}
+    assert animals == {f"{runs.name}_a.mp4", "day2_a.mp4", "a.mp4", "b.mp4"}, "videos of one name are several animals"
+
+    assert main([*predict, "a.mp4"]) == 0
+    assert "done before" in capsys.readouterr().out, "an overlay more is no reason to label the video again"
+    (tmp_path / "a.csv").unlink()
+    assert main([*predict, "a.mp4"]) == 0
+    assert (tmp_path / "a.csv").read_bytes() == table, "what was deleted comes back"
+    assert not (tmp_path / "a.overlay.mp4").exists()
 
 
 def test_overlapping_behaviours_and_a_rule_that_the_run_keeps(
@@ -190,7 +292,7 @@ def test_the_summary_adds_up_the_videos_of_an_animal(tmp_path: Path) -> None:
     found = PredictedFrames(probability_NC, np.arange(4.0))
     video = predicted_video("v", Path("v.mp4"), found, np.array([0, 1, 1, 0]), ("r", "l"), 0)
     times = times_of(video.events, ("l", "never"))
-    write_summary(tmp_path / "s.csv", [VideoSummary(name, "m1", "g", "net", 4.0, times) for name in ("v", "w")])
+    write_summary(tmp_path / "s.csv", [VideoSummary(name, "m1", "g", "test", "net", 4.0, times) for name in ("v", "w")])
     with (tmp_path / "s.csv").open() as file:
         lick, never = csv.DictReader(file)
     assert (lick["total_s"], lick["share"], lick["bouts"], lick["mean_bout_s"], lick["latency_s"]) == (
@@ -218,6 +320,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("predict")
     run = trained_run(folder)
     write_square(folder / "a.mp4", 6)
+    write_square(folder / "b.mp4", 6)
     (folder / "text.mp4").write_text("no video")
     for name, change in (("other", ("video-behavior", "graph-coloring")), ("unfinished", ("", ""))):
         (folder / "runs" / name).mkdir()

@@ -77,8 +77,8 @@ def test_the_budget_of_an_animal_adds_up_and_moves_with_the_bout() -> None:
 
 def test_a_net_that_has_learned_from_an_animal_is_found() -> None:
     data = example_frames()
-    assert learned_from(data, {"m0", "m3", "m4", "m5"}, "test") == ["m0", "m3"]
-    assert learned_from(data, {"m3", "m4"}, "val") == []
+    assert learned_from(data, [data.videos[number] for number in (0, 3, 4, 5)], "test") == ["m0", "m3"]
+    assert learned_from(data, [data.videos[number] for number in (3, 4)], "val") == []
     assert labelled_minutes(data) == pytest.approx(3 * 48 / 25 / 60)
 
 

@@ -137,6 +137,21 @@ def test_times_that_boris_rounds_label_the_frames_that_were_meant(fps: float) ->
         assert labels_N.tolist() == [0, *[1] * (count - 2), 0]
 
 
+def test_one_short_frame_takes_the_tolerance_from_no_other() -> None:
+    """30 frames a second, with an additional one 0.2 ms behind frame 10. Around it no label is off by more than it."""
+    times_N = np.sort(np.append(nominal_times(100, 30.0), 10 / 30 + 0.0002))
+    for n in (3, 5, 8, 20, 50, 98):
+        start_s, stop_s = round(float(times_N[n]), 3), round(float(times_N[n + 1]), 3)
+        annotation = Annotation("v", (Event("lick", start_s, stop_s),))
+        labels_N = exclusive_labels(annotation, CLASSES, times_N, unlabelled="background")
+        assert np.flatnonzero(labels_N).tolist() == [n]
+        point = Annotation("v", (Event("shake", start_s, None),))
+        assert np.flatnonzero(multi_labels(point, CLASSES, times_N)[:, 2]).tolist() == [n]
+    for n, event in ((10, Event("lick", 10 / 30, 10 / 30 + 0.0002)), (11, Event("lick", 10 / 30 + 0.0002, 11 / 30))):
+        found_N = exclusive_labels(Annotation("v", (event,)), CLASSES, times_N, unlabelled="background")
+        assert np.flatnonzero(found_N).tolist() == [n]
+
+
 @pytest.mark.parametrize("kind", ["labels", "0/1 columns", "Caltech", "trials"])
 @pytest.mark.parametrize("fps", [30.0, None])
 def test_frame_n_of_an_annotation_is_frame_n_of_the_video(kind: str, fps: float | None, tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ from ranks.workloads.video_behavior.annotations.boris_project import (
     BorisProject,
     empty_project,
     read_boris_project,
-    with_annotation,
+    with_annotations,
     write_boris_project,
 )
 from ranks.workloads.video_behavior.annotations.events import Annotation, Event
@@ -142,10 +142,10 @@ def test_aggregated_events(folder: Path, annotation: Annotation) -> None:
 @FEW
 @given(random_annotations())
 def test_projects(folder: Path, annotation: Annotation) -> None:
-    project = with_annotation(empty_project("p"), annotation)
+    project = with_annotations(empty_project("p"), [annotation])
     write_boris_project(folder / "a.boris", project)
     check_same(read_annotation(folder / "a.boris"), annotation)
-    assert with_annotation(project, annotation).document == project.document
+    assert with_annotations(project, [annotation]).document == project.document
 
 
 def test_a_project_goes_back_as_it_was(tmp_path: Path) -> None:
@@ -157,9 +157,9 @@ def test_a_project_goes_back_as_it_was(tmp_path: Path) -> None:
     assert read.video == "C:/videos/v.mp4"
     assert (read.fps, read.duration_s) == (25.0, 60.0)
     assert read.events[0] == Event("lick", 1.0, 2.0, "m1", ("a", "None"), "hm", "")
-    write_boris_project(path, with_annotation(project, read))
+    write_boris_project(path, with_annotations(project, [read]))
     assert json.loads(path.read_text()) == json.loads(PROJECT)
-    more = with_annotation(project, replace(read, events=(*read.events, Event("walk", 3.0, 4.0, "m2"))))
+    more = with_annotations(project, [replace(read, events=(*read.events, Event("walk", 3.0, 4.0, "m2")))])
     (again,) = more.annotations
     assert again.events[-1] == Event("walk", 3.0, 4.0, "m2")
     assert more.document["observations"]["o"]["events"][0] == [1.5, "m1", "lick", "a|None", "hm", 25]
@@ -221,6 +221,6 @@ def test_what_boris_cannot_hold_is_refused(tmp_path: Path) -> None:
         write_boris_events(tmp_path / "a.tsv", [twice])
     mixed = Annotation("v.mp4", (Event("lick", 0.0, 5.0), Event("lick", 7.0, None)))
     with pytest.raises(UserError, match="'lick' is a state in the ethogram, and a point event at 7 s"):
-        with_annotation(empty_project(), mixed)
+        with_annotations(empty_project(), [mixed])
     with pytest.raises(UserError, match="to write"):
         write_boris_events(tmp_path / "no" / "a.tsv", [mixed])

@@ -13,7 +13,7 @@ from ranks.workloads.video_behavior.annotations.aggregated import write_aggregat
 from ranks.workloads.video_behavior.annotations.boris_events import write_boris_events
 from ranks.workloads.video_behavior.annotations.boris_project import (
     empty_project,
-    with_annotation,
+    with_annotations,
     write_boris_project,
 )
 from ranks.workloads.video_behavior.annotations.events import Annotation, Event
@@ -44,11 +44,8 @@ def videos(folder: Path, *numbers: int) -> None:
 def test_damaged_observations_of_a_project_leave_the_others(tmp_path: Path) -> None:
     """A state without a stop, an observation of images, one of two files in a row, and one that is right."""
     videos(tmp_path, 1, 2, 3, 4, 5)
-    project = empty_project()
-    for one in observed(1, 2, 3, 4):
-        project = with_annotation(project, one)
     path = tmp_path / "all.boris"
-    write_boris_project(path, project)
+    write_boris_project(path, with_annotations(empty_project(), observed(1, 2, 3, 4)))
     document = json.loads(path.read_text())
     document["observations"]["day 2"]["events"].pop()
     document["observations"]["day 3"]["type"] = "IMAGES"

@@ -14,7 +14,7 @@ from ranks.errors import UserError
 from ranks.workloads.video_behavior.annotations.boris_events import write_boris_events
 from ranks.workloads.video_behavior.annotations.boris_project import (
     empty_project,
-    with_annotation,
+    with_annotations,
     write_boris_project,
 )
 from ranks.workloads.video_behavior.annotations.events import Annotation, Event
@@ -51,7 +51,7 @@ def test_a_draft_pairs_by_the_media_names_inside_and_by_name(tmp_path: Path) -> 
     for name in ("m1.mp4", "m10.mp4", "m2.mp4", "m3.AVI", "m4.mp4", "m5.mp4"):
         (tmp_path / name).touch()
     one, two = (annotation(f"/lab/{name}", Event("lick", 1.0, 2.0)) for name in ("m2.mp4", "m3.AVI"))
-    write_boris_project(tmp_path / "all.boris", with_annotation(with_annotation(empty_project(), one), two))
+    write_boris_project(tmp_path / "all.boris", with_annotations(empty_project(), [one, two]))
     write_boris_events(tmp_path / "scored.csv", [annotation("C:\\videos\\m10.mp4", Event("lick", 1.0, 2.0))])
     (tmp_path / "m1_labels.csv").write_text("Frame,Action\n0,1\n")
     (tmp_path / "m4.csv").write_text("Frame,Action\n0,1\n")

@@ -223,15 +223,14 @@ def test_what_a_killed_command_left_is_deleted(tmp_path: Path) -> None:
 
 
 def test_a_change_in_the_middle_of_a_video_is_noticed_and_its_old_frames_are_deleted(tmp_path: Path) -> None:
-    """Neither its size nor its first and last MiB change. Frames of videos that are gone go too."""
-    videos = videos_in(tmp_path, 4, 5, 6)
+    """Neither its size nor its first and last MiB change."""
+    videos = videos_in(tmp_path, 4, 5)
     with videos[0][1].open("ab") as file:
         file.write(bytes(3 * 2**20))
     cached = cache_videos(videos, tmp_path / "store", PICTURE, workers=1)
     with videos[0][1].open("r+b") as file:
         file.seek(3 * 2**19)
         file.write(b"changed")
-    videos[2][1].unlink()
     again = cache_videos(videos[:1], tmp_path / "store", PICTURE, workers=1)
     assert again.videos[0].key != cached.videos[0].key
     kept = {path.stem for path in again.folder.glob("*.npy")}

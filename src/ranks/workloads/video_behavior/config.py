@@ -177,6 +177,8 @@ class Config:
     split: tuple[str, ...] = ()
     """The split of each animal, as m1:train m2:test. By default that of dataset.csv, or a new one where its column is
     empty. A run keeps it, so that no animal of its training is ever in its test."""
+    video_split: tuple[str, ...] = free(())
+    """The split of each video, as day1/m1.mp4:train. A run keeps it too, for animals that get other names later."""
     imbalance: Literal["balanced", "weights", "logit-adjustment", "none"] = "balanced"
     """What helps rare classes: they are sampled more often, weigh more in the loss, or get larger logits in it."""
     imbalance_power: float = 0.5
@@ -201,10 +203,11 @@ class Config:
         if self.labels == "multi" and self.unlabelled == "ignore":
             found = "where behaviours may overlap, a frame without a code shows none of them"
             raise UserError("--labels multi --unlabelled ignore", found, "leave --unlabelled out")
-        wrong = next((each for each in self.split if each.rpartition(":")[2] not in SPLITS or each[0] == ":"), None)
-        if wrong is not None:
-            found = f"'{wrong}' is not ANIMAL:{'|'.join(SPLITS)}"
-            raise UserError(f"--split {' '.join(self.split)}", found, "write m1:train, or leave --split out")
+        for flag, what, kept in (("--split", "ANIMAL", self.split), ("--video-split", "VIDEO", self.video_split)):
+            wrong = next((each for each in kept if each.rpartition(":")[2] not in SPLITS or each[0] == ":"), None)
+            if wrong is not None:
+                found = f"'{wrong}' is not {what}:{'|'.join(SPLITS)}"
+                raise UserError(f"{flag} {' '.join(kept)}", found, f"write m1:train, or leave {flag} out")
         step = 2 * self.net.time_stride
         if (self.clips.frames - 1) % step:
             found = (

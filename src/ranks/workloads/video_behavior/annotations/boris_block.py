@@ -68,7 +68,7 @@ class ObservationBlock:
         for name, row in ((name, self._row(name)) for name in FACTS):
             if row is not None:
                 found[name] = row.cells[1]
-        players = self._players()
+        players = self.players()
         if players:
             found["Source"] = "|".join(f"player #{number}:{';'.join(files)}" for number, files in players.items())
         used = {*COLUMNS, *(name.casefold() for name in taken)}
@@ -81,8 +81,8 @@ class ObservationBlock:
         """The first row of this name that has a second cell."""
         return next((row for row in self.rows if len(row.cells) > 1 and _name(row) == name.casefold()), None)
 
-    def _players(self) -> dict[str, list[str]]:
-        """The media files of each player."""
+    def players(self) -> dict[str, list[str]]:
+        """The media files of each player, by its number."""
         found: dict[str, list[str]] = {}
         for row in self.rows:
             player = PLAYER.fullmatch(_name(row))

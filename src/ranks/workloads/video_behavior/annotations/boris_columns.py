@@ -51,6 +51,8 @@ class ObservationColumns:
     """The id of the only observation, where no column names it."""
     fixed_offset_s: float = 0.0
     """Its time offset, where no column names it."""
+    fixed_media: tuple[str, ...] = ()
+    """Its media files, those of all players, where no column names them."""
 
     @classmethod
     def of(cls, header: Header, block: ObservationBlock | None = None) -> ObservationColumns:
@@ -58,6 +60,7 @@ class ObservationColumns:
         return cls(
             fixed_observation="" if block is None else block.observation,
             fixed_offset_s=0.0 if block is None else block.offset_s,
+            fixed_media=() if block is None else tuple(file for files in block.players().values() for file in files),
             observation=header.index("Observation id"),
             media=header.index("Media file name", "Media file path"),
             source=header.index("Source", "Media file", "Media file(s)"),
@@ -76,8 +79,18 @@ class ObservationColumns:
         """The media file of a row: that of its event, else the only one of its observation."""
         if self.media is not None and is_given(row.cells[self.media]):
             return row.cells[self.media]
-        text = "" if self.source is None else PLAYER.sub("", row.cells[self.source].split("|")[0])
-        return text if is_given(text) and not text.lower().startswith("live") else ""
+        text = next(iter(self._players_of(row)), "")
+        return text if is_given(text) else ""
+
+    def all_media_of(self, row: TableRow) -> tuple[str, ...]:
+        """The media file of a row, and those of all players of its observation."""
+        files = (file for player in self._players_of(row) for file in player.split(";"))
+        return tuple(dict.fromkeys(filter(is_given, (self.media_of(row), *files, *self.fixed_media))))
+
+    def _players_of(self, row: TableRow) -> list[str]:
+        """What each player shows, files in a row with a ; between them; none for a live observation."""
+        text = "" if self.source is None else row.cells[self.source]
+        return [] if text.lower().startswith("live") else [PLAYER.sub("", part) for part in text.split("|")]
 
     def time_of(self, row: TableRow, at: int, name: str) -> float:
         """A time from the first frame, without the observation's offset. Raises UserError."""
@@ -156,7 +169,7 @@ def annotation_of(
     first = group[0].cells
     fps = None if columns.fps is None else of_first_player(first[columns.fps])
     duration_s = None if columns.duration is None else of_first_player(first[columns.duration])
-    return Annotation(video, events, fps, duration_s, observation)
+    return Annotation(video, events, fps, duration_s, observation, media=columns.all_media_of(group[0]))
 
 
 def of_first_player(text: str) -> float | None:

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import copy
 import json
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -25,12 +27,14 @@ from ranks.workloads.video_behavior.annotations.boris_json import (
     text_of,
 )
 from ranks.workloads.video_behavior.annotations.delimited import MAX_TIME_S, asked, write_text
-from ranks.workloads.video_behavior.annotations.events import Annotation, same_file
+from ranks.workloads.video_behavior.annotations.events import Annotation, file_name
 from ranks.workloads.video_behavior.annotations.pairing import Fail, Kind, Mark, events_of, marks_of
 
 BEHAVIORS, OBSERVATIONS, SUBJECTS = "behaviors_conf", "observations", "subjects_conf"
 KEYS = "abcdefghijklmnopqrstuvwxyz0123456789"
 """Keys of a keyboard for behaviours and subjects that are added; BORIS asks which one where several share a key."""
+SETTLED_NS = 2 * 10**9
+"""A file that has changed so lately may change again and keep the time of its last change: clocks have coarse steps."""
 
 
 @dataclass(frozen=True)
@@ -40,45 +44,106 @@ class BorisProject:
     document: Mapping[str, Any]
     annotations: tuple[Annotation, ...]
     """One for each observation, in the order of the file."""
+    subjects: tuple[str, ...]
+    """All that the project defines, or that an event of any observation has, by name."""
+
+
+class _Contents:
+    """A JSON document that is a project, with what reading one of its many observations looks up."""
+
+    def __init__(self, document: Any, asked: str) -> None:
+        """Raises UserError."""
+        if not is_object(document) or OBSERVATIONS not in document or BEHAVIORS not in document:
+            raise UserError(asked, f"no BORIS project: it has no '{OBSERVATIONS}' and '{BEHAVIORS}'", RESAVE)
+        self.document = document
+        self.is_state = _ethogram(document, asked)
+        self.observations = object_of(document[OBSERVATIONS], OBSERVATIONS, asked)
+
+    @cached_property
+    def by_file(self) -> Mapping[str, Sequence[str]]:
+        """The observations that show a media file, by its name without folders."""
+        found: dict[str, list[str]] = {}
+        for name, observation in self.observations.items():
+            for file in dict.fromkeys(map(file_name, _media_files(observation))):
+                found.setdefault(file, []).append(name)
+        return found
+
+    @cached_property
+    def subjects(self) -> tuple[str, ...]:
+        """As `BorisProject.subjects`."""
+        found = {*subjects_of(self.document)}
+        for observation in self.observations.values():
+            events: Any = observation.get("events") if is_object(observation) else None
+            rows: list[Any] = events if is_array(events) else []
+            found.update(row[1] for row in rows if is_array(row) and len(row) > 1 and isinstance(row[1], str))
+        return tuple(sorted(found - {""}))
+
+    def observations_of(self, video: str) -> list[str]:
+        """Those with this id, or of this media file; the only one of the project, whatever it shows."""
+        named = [video] if video in self.observations else []
+        found = list(dict.fromkeys([*named, *self.by_file.get(file_name(video), ())]))
+        return found or (list(self.observations) if len(self.observations) == 1 else [])
 
 
 def read_boris_project(path: Path, video: str | None = None, damaged: list[UserError] | None = None) -> BorisProject:
     """Read a project. Raises UserError for damage, for states that do not end and for behaviours that the ethogram
-    lacks. `video`: only the observations of this media file or with this id; the others may be damaged. `damaged`:
-    takes what is wrong with single observations, which are left out; without it, that is raised."""
+    lacks. `video`: only the observations of this media file or with this id, where there are several; the others may be
+    damaged. `damaged`: takes what is wrong with single observations, which are left out; without it, that is raised.
+
+    The last project that was read stays in memory until `forget_project`, so that each video of a study finds its
+    observation without reading them all again.
+    """
+    try:
+        stat = path.stat()
+        age_ns = time.time_ns() - stat.st_mtime_ns
+    except (OSError, ValueError):
+        age_ns, stat = 0, None
+    if stat is None or age_ns < SETTLED_NS:
+        contents = _read_contents(path)
+    else:
+        contents = _kept_contents(path, stat.st_mtime_ns, stat.st_size)
+    return _project(contents, asked(path), video, damaged)
+
+
+def forget_project() -> None:
+    """Give the memory back that `read_boris_project` keeps."""
+    _kept_contents.cache_clear()
+
+
+@lru_cache(maxsize=1)
+def _kept_contents(path: Path, mtime_ns: int, size: int) -> _Contents:
+    return _read_contents(path)
+
+
+def _read_contents(path: Path) -> _Contents:
     try:
         document: Any = json.loads(read_text(path, asked(path), has_lines=False))
     except (ValueError, RecursionError) as error:
         raise UserError(asked(path), f"not a JSON document: {str(error)[:200]}", RESAVE) from None
-    return project_of(document, asked(path), video, damaged)
+    return _Contents(document, asked(path))
 
 
-def project_of(
-    document: Any, asked: str, video: str | None = None, damaged: list[UserError] | None = None
+def _project(
+    contents: _Contents, asked: str, video: str | None = None, damaged: list[UserError] | None = None
 ) -> BorisProject:
-    """The project of a JSON document, with the annotations of one video or of all. Raises UserError."""
-    if not is_object(document) or OBSERVATIONS not in document or BEHAVIORS not in document:
-        raise UserError(asked, f"no BORIS project: it has no '{OBSERVATIONS}' and '{BEHAVIORS}'", RESAVE)
-    is_state = _ethogram(document, asked)
-    observations = object_of(document[OBSERVATIONS], OBSERVATIONS, asked)
-    wanted = [name for name in observations if video is None or name == video or _shows(observations[name], video)]
+    """A project with the annotations of one video or of all. Raises UserError."""
+    observations = contents.observations
+    wanted = list(observations) if video is None else contents.observations_of(video)
     if video is not None and not wanted:
         do = nearest(video, list(observations), f"it has {', '.join(list(observations)[:5]) or 'none'}")
         raise UserError(asked, f"no observation of {video}", do)
     annotations: list[Annotation] = []
     for name in wanted:
         with leaving_out(damaged):
-            annotations.append(_annotation(name, observations[name], is_state, asked))
-    return BorisProject(document, tuple(annotations))
+            annotations.append(_annotation(name, observations[name], contents.is_state, asked))
+    return BorisProject(contents.document, tuple(annotations), contents.subjects)
 
 
-def _shows(observation: Any, video: str) -> bool:
-    """Whether an observation shows a media file, by its name without folders."""
+def _media_files(observation: Any) -> list[str]:
+    """The media files of all players of an observation."""
     files = observation.get("file") if is_object(observation) else None
-    players: list[Any] = (
-        [file for player in files.values() if is_array(player) for file in player] if is_object(files) else []
-    )
-    return any(isinstance(file, str) and same_file(file, video) for file in players)
+    players: list[Any] = list(files.values()) if is_object(files) else []
+    return [file for player in players if is_array(player) for file in player if isinstance(file, str) and file]
 
 
 def _ethogram(document: Mapping[str, Any], asked: str) -> dict[str, bool]:
@@ -118,7 +183,8 @@ def _annotation(name: str, observation: Any, is_state: Mapping[str, bool], asked
         marks.append(Mark(kind, time_s, subject, code, split, comment, _fail(asked, where)))
     info = observation.get("media_info")
     fps, duration_s = (_of_media(info, key, video) for key in ("fps", "length"))
-    return Annotation(video, events_of(marks), fps, duration_s, name)
+    media = tuple(dict.fromkeys(_media_files(observation)))
+    return Annotation(video, events_of(marks), fps, duration_s, name, media=media)
 
 
 def _fail(asked: str, where: str) -> Fail:
@@ -180,16 +246,6 @@ def subjects_of(document: Mapping[str, Any]) -> list[str]:
     return [value["name"] for value in values if is_object(value) and isinstance(value.get("name"), str)]
 
 
-def named_subjects(document: Mapping[str, Any]) -> list[str]:
-    """The names of the subjects that a project defines, or that an event of any observation has."""
-    found = subjects_of(document)
-    for observation in document[OBSERVATIONS].values():
-        events: Any = observation.get("events") if is_object(observation) else None
-        rows: list[Any] = events if is_array(events) else []
-        found += [row[1] for row in rows if is_array(row) and len(row) > 1 and isinstance(row[1], str)]
-    return found
-
-
 def empty_project(name: str = "") -> BorisProject:
     """A project without observations, in the form of BORIS 7 and later."""
     objects = ("coding_map", "converters", "independent_variables", "behavioral_categories_config")
@@ -206,17 +262,25 @@ def empty_project(name: str = "") -> BorisProject:
         "behaviors_coding_map": [],
         **{key: {} for key in objects},
     }
-    return BorisProject(document, ())
+    return BorisProject(document, (), ())
 
 
-def with_annotation(project: BorisProject, annotation: Annotation) -> BorisProject:
-    """The project with these events in the observation of that id, which is added where it is missing.
+def with_annotations(project: BorisProject, annotations: Iterable[Annotation]) -> BorisProject:
+    """The project with the events of each annotation in the observation of its id, which is added where it is missing.
 
     Behaviours and subjects that the project lacks are added to it. Raises UserError where BORIS cannot hold the events:
     overlapping states of one subject, behaviour and modifiers, or a behaviour that is a point event here and a state
     there.
     """
     document: dict[str, Any] = copy.deepcopy(dict(project.document))
+    for annotation in annotations:
+        _add(document, annotation)
+    asked = "to write a BORIS project"
+    return _project(_Contents(document, asked), asked)
+
+
+def _add(document: dict[str, Any], annotation: Annotation) -> None:
+    """Put the events of an annotation into a document. Raises UserError."""
     name = annotation.observation or annotation.video
     asked = f"to write the observation '{name}'"
     observation = document[OBSERVATIONS].setdefault(name, _new_observation(annotation))
@@ -231,7 +295,6 @@ def with_annotation(project: BorisProject, annotation: Annotation) -> BorisProje
         for mark in marks_of(annotation.events, asked)
     ]
     observation["events"] = _as_before(rows, observation["events"])
-    return project_of(document, asked)
 
 
 def write_boris_project(path: Path, project: BorisProject) -> None:

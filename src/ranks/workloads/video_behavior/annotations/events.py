@@ -47,6 +47,8 @@ class Annotation:
     """Recordings that were joined in time."""
     subjects: tuple[str, ...] = field(default=(), compare=False)
     """All that the file names, also those without an event here. Reading a file fills it in."""
+    media: tuple[str, ...] = field(default=(), compare=False)
+    """The media files of the observation: of all its cameras, as in the file. Reading a file fills it in."""
     frame_times_s: Sequence[float] | None = field(default=None, compare=False, repr=False)
     """The times of the frames that the file counts, and the end of the last one; None where it has none."""
 

@@ -7,7 +7,8 @@ Where the annotation counts frames, frame n of the annotation is frame n of the 
 and where 29.97 frames a second are called 30.
 
 BORIS rounds times to milliseconds, so both sides are compared with a tolerance: half a millisecond, or a quarter of the
-shortest frame where that is less. Without it, 30 frames a second would shift one edge in three by a frame.
+frame in which the event's time lies where that is less. Without it, 30 frames a second would shift one edge in three by
+a frame.
 
 Legend: N frames, C classes, E events.
 """
@@ -129,18 +130,27 @@ def _frames(annotation: Annotation, times_s_N: Floats) -> list[tuple[Event, int,
         raise UserError(_asked(annotation), "a video without frames", "check the video")
     check_times(times_s_N, annotation)
     times_s_N = annotated_times(times_s_N, annotation)
-    tolerance_s = min(ROUNDING_S, 0.25 * float(np.diff(times_s_N).min(initial=1.0)))
-    starts_E = np.array([event.start_s for event in annotation.events])
-    stops_E = np.array([event.end_s for event in annotation.events])
-    first_E = np.searchsorted(times_s_N, starts_E - tolerance_s, side="left")
-    stop_E = np.searchsorted(times_s_N, stops_E - tolerance_s, side="left")
-    at_E = np.searchsorted(times_s_N, starts_E + tolerance_s, side="right") - 1
+    first_E, at_E = _frames_at(np.array([event.start_s for event in annotation.events]), times_s_N)
+    stop_E, _ = _frames_at(np.array([event.end_s for event in annotation.events]), times_s_N)
     frames: list[tuple[Event, int, int]] = []
     for number, event in enumerate(annotation.events):
         is_point = event.stop_s is None
-        first = max(int(at_E[number]), 0) if is_point else int(first_E[number])
+        first = int(at_E[number]) if is_point else int(first_E[number])
         frames.append((event, first, first + 1 if is_point else int(stop_E[number])))
     return frames
+
+
+def _frames_at(edge_s_E: Floats, times_s_N: Floats) -> tuple[Labels, Labels]:
+    """int64[E] each: the first frame at or after each time, N where there is none, and the frame that contains it. A
+    time that is a little behind the start of a frame, or a little before that of the next one, counts as on it."""
+    before_E = np.searchsorted(times_s_N, edge_s_E, side="right") - 1  # -1: before the first frame
+    start_s_E = np.append(times_s_N, -np.inf)[before_E]
+    next_s_E = np.append(times_s_N, np.inf)[before_E + 1]
+    length_s_E = np.append(np.diff(times_s_N, append=end_of(times_s_N)), np.inf)[before_E]
+    tolerance_s_E = np.minimum(ROUNDING_S, 0.25 * length_s_E) + 1e-9  # of floating point
+    first_E = before_E + (edge_s_E - start_s_E > tolerance_s_E)
+    at_E = before_E + (next_s_E - edge_s_E <= tolerance_s_E)
+    return first_E, np.maximum(at_E, 0)
 
 
 def _class_of(event: Event, classes: Sequence[str], annotation: Annotation) -> int:

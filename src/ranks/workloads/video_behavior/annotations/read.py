@@ -22,7 +22,7 @@ from ranks.workloads.video_behavior.annotations.boris_events import (
     read_boris_events,
     read_old_boris_events,
 )
-from ranks.workloads.video_behavior.annotations.boris_project import named_subjects, read_boris_project
+from ranks.workloads.video_behavior.annotations.boris_project import read_boris_project
 from ranks.workloads.video_behavior.annotations.caltech import is_caltech, read_caltech
 from ranks.workloads.video_behavior.annotations.delimited import asked, delimiter_of, first_line, head_of
 from ranks.workloads.video_behavior.annotations.events import Annotation, Event, same_file
@@ -91,7 +91,7 @@ def _by_content(
     head = head_of(path)
     if head.lstrip()[:1] == "{":
         project = read_boris_project(path, video, damaged)
-        return _with_subjects(project.annotations, named_subjects(project.document))
+        return tuple(replace(one, subjects=project.subjects) for one in project.annotations)
     return _of_text(path, head, fps, video, damaged)
 
 

@@ -19,7 +19,8 @@ from ranks.workloads.video_behavior.annotations.read import parse_merge
 from ranks.workloads.video_behavior.clips.labelled import LabelledFrames, LabelledVideo, StoredFrames
 from ranks.workloads.video_behavior.config import Config
 from ranks.workloads.video_behavior.metrics.bouts import multi_label_bouts
-from ranks.workloads.video_behavior.study.class_table import ClassCounts, unit_of
+from ranks.workloads.video_behavior.study.class_table import ClassCounts, units_of
+from ranks.workloads.video_behavior.study.kept_split import KeptSplit
 from ranks.workloads.video_behavior.study.split import SplitStudy, split_study
 from ranks.workloads.video_behavior.study.study import BACKGROUND, Study, StudyVideo, annotation_of
 
@@ -43,8 +44,8 @@ def join(
     store_sha256: str,
     cfg: Config,
 ) -> tuple[LabelledFrames, tuple[str, ...]]:
-    """(the labelled frames of a study, warnings about its split). `videos`: the labelled ones, which `decoded` has in
-    the same order.
+    """(the labelled frames of a study, warnings about its labels and its split). `videos`: the labelled ones, which
+    `decoded` has in the same order.
 
     A class of the background that no frame shows is left out: with overlapping behaviours, and where frames without a
     code are ignored. Raises UserError where labels do not fit their video, or the study cannot be split.
@@ -67,26 +68,28 @@ def join(
     if cfg.classes and cfg.classes != classes:
         found = f"the study has the classes {', '.join(classes)}"
         raise UserError(f"--classes {' '.join(cfg.classes)}", found, "leave --classes out, or use another --name")
-    split = split_of(study, videos, counts, cfg.split)
+    split = split_of(study, videos, counts, KeptSplit.of(cfg.split, cfg.video_split))
     placed = tuple(
         LabelledVideo(
             row.video.name,
-            unit_of(row),
+            unit,
             row.group,
             row.split,
             part.first_frame,
             part.num_frames,
             part.times_s_N,
             one.annotation.trials,
+            row.path,
+            row.video,
         )
-        for row, part, one in zip(split.study.videos, decoded, joined, strict=True)
+        for row, unit, part, one in zip(split.study.videos, units_of(videos), decoded, joined, strict=True)
     )
     is_behaviour = study.background_is_coded and study.background != BACKGROUND
     uncoded = "" if is_behaviour else study.background
     data = LabelledFrames(
         store, label_NC, placed, classes, cfg.labels == "multi", store_sha256, study.background, uncoded
     )
-    return data, (*warnings, *length_warnings(joined), *split.warnings)
+    return data, (*study.warnings, *warnings, *length_warnings(joined), *split.warnings)
 
 
 @dataclass(frozen=True)
@@ -113,7 +116,7 @@ def background_of_frames(study: Study, videos: Sequence[JoinedVideo], cfg: Confi
     by_default = study.background_is_coded and not cfg.background and study.background != BACKGROUND
     if not by_default or cfg.labels == "multi" or cfg.unlabelled == "ignore":
         return study, ()
-    uncoded = {one.row.video.name: _uncoded_frames(one, study) for one in videos}
+    uncoded = {one.row.name: _uncoded_frames(one, study) for one in videos}
     uncoded = {name: count for name, count in uncoded.items() if count}
     if not uncoded:
         return study, ()
@@ -141,7 +144,7 @@ def length_warnings(videos: Sequence[JoinedVideo]) -> tuple[str, ...]:
         if annotation.counts_frames and annotation.fps and annotation.duration_s and not one.row.offset_s:
             counted = round(annotation.duration_s * annotation.fps)
             if counted != num_frames:
-                differ.append(f"{one.row.video.name}: {counted:,} of {num_frames:,}")
+                differ.append(f"{one.row.name}: {counted:,} of {num_frames:,}")
     if not differ:
         return ()
     shown = ", ".join(differ[:3]) + (", ..." if len(differ) > 3 else "")
@@ -149,28 +152,17 @@ def length_warnings(videos: Sequence[JoinedVideo]) -> tuple[str, ...]:
     return (f"warning: {what}: check that they belong together and that no frame is missing",)
 
 
-def split_of(study: Study, videos: Sequence[StudyVideo], counts: ClassCounts, kept: Sequence[str]) -> SplitStudy:
+def split_of(study: Study, videos: Sequence[StudyVideo], counts: ClassCounts, kept: KeptSplit) -> SplitStudy:
     """The split that dataset.csv has, or a new one by animal. It does not depend on the seed of a run.
 
-    `kept`: of the animals that a run has seen, as m1:train; it comes before dataset.csv. An animal that dataset.csv
-    gives no split then goes to the test: the run has not learned from it.
+    `kept`: of the animals and videos that a run has seen; it comes before dataset.csv. An animal that dataset.csv gives
+    no split then goes to the test: the run has not learned from it.
     """
-    if not kept:
+    if not kept.animals and not kept.videos:
         return split_study(replace(study, videos=tuple(videos)), counts)
-    split_of_unit: dict[str, str] = {}
-    for each in kept:
-        unit, _, split_of_unit[unit] = each.rpartition(":")
-    rows = [replace(video, split=split_of_unit.get(unit_of(video), video.split or "test")) for video in videos]
-    found = split_study(replace(study, videos=tuple(rows)), counts)
-    moved = {
-        f"{unit_of(video)} to {video.split}"
-        for video, row in zip(videos, rows, strict=True)
-        if video.split not in ("", row.split)
-    }
-    if not moved:
-        return found
-    warning = f"warning: dataset.csv moved {', '.join(sorted(moved)[:5])}: the run keeps the split that it learned from"
-    return replace(found, warnings=(*found.warnings, warning))
+    rows, warnings = kept.applied(videos)
+    found = split_study(replace(study, videos=rows), counts)
+    return replace(found, warnings=(*found.warnings, *warnings))
 
 
 def labels_of(video: JoinedVideo, study: Study, cfg: Config) -> npt.NDArray[np.uint8]:

@@ -9,6 +9,7 @@ import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from pathlib import Path
 from typing import Protocol, TypeAlias
 
 import numpy as np
@@ -55,6 +56,9 @@ class LabelledVideo:
     """Time stamps of its frames."""
     trials: int = 1
     """Recordings that the annotation has joined in time."""
+    path: str = ""
+    """As dataset.csv writes it."""
+    file: Path | None = None
 
 
 @dataclass(frozen=True)
@@ -85,6 +89,11 @@ class LabelledFrames:
     def split_of_animals(self) -> tuple[str, ...]:
         """What `Config.split` keeps: m1:train and so on, by name."""
         return tuple(sorted({f"{video.animal}:{video.split}" for video in self.videos}))
+
+    @property
+    def split_of_videos(self) -> tuple[str, ...]:
+        """What `Config.video_split` keeps: day1/m1.mp4:train and so on, by path."""
+        return tuple(sorted({f"{video.path}:{video.split}" for video in self.videos if video.path}))
 
     @cached_property
     def class_N(self) -> Ints:

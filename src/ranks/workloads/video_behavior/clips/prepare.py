@@ -16,6 +16,7 @@ from pathlib import Path
 
 from ranks.data.prepared.say import say
 from ranks.errors import UserError
+from ranks.workloads.video_behavior.annotations.boris_project import forget_project
 from ranks.workloads.video_behavior.annotations.read import parse_merge
 from ranks.workloads.video_behavior.clips.join import join
 from ranks.workloads.video_behavior.clips.labelled import LabelledFrames
@@ -71,6 +72,7 @@ def frames_of_study(folder: Path, cfg: Config) -> LabelledFrames:
     where = store_folder(folder, cfg)
     store = cache_videos([(video.video.name, video.video) for video in videos], where, picture_of(cfg.clips, where))
     data, warnings = join(study, videos, store.videos, store, store.sha256, cfg)
+    forget_project()
     for warning in warnings:
         say(warning)
     return data
@@ -102,5 +104,5 @@ def kept_settings(cfg: Config, data: LabelledFrames) -> Config:
     picture = picture_of(cfg.clips, None if cfg.data is None else store_folder(cfg.data, cfg))
     crop = "" if picture.crop is None else ",".join(map(str, picture.crop))
     clips = replace(cfg.clips, fit=picture.fit, crop=crop)
-    kept = dict(classes=data.classes, background=data.background, uncoded=data.uncoded, split=data.split_of_animals)
-    return replace(cfg, clips=clips, **kept)
+    kept = dict(classes=data.classes, background=data.background, uncoded=data.uncoded)
+    return replace(cfg, clips=clips, **kept, split=data.split_of_animals, video_split=data.split_of_videos)

@@ -14,29 +14,35 @@ from typing import Any
 import numpy as np
 import torch
 
-from ranks.engine.files.disk import writing
+from ranks.engine.files.disk import remove, writing
+from ranks.engine.files.regular import reason
 from ranks.errors import UserError
 from ranks.progress import ProgressBar
 from ranks.workloads.video_behavior.annotations.boris_events import write_boris_events
 from ranks.workloads.video_behavior.annotations.events import Event
-from ranks.workloads.video_behavior.annotations.frame_labels import Floats, exclusive_labels, multi_labels
+from ranks.workloads.video_behavior.annotations.frame_labels import (
+    IGNORED,
+    Floats,
+    end_of,
+    exclusive_labels,
+    multi_labels,
+)
 from ranks.workloads.video_behavior.annotations.read import parse_merge
 from ranks.workloads.video_behavior.metrics.frames import Ints
+from ranks.workloads.video_behavior.prediction.done import DONE, DoneVideo, check_names, done_videos
 from ranks.workloads.video_behavior.prediction.pictures import draw_ethogram, overlaid
 from ranks.workloads.video_behavior.prediction.stream_video import PredictedFrames, predict_blocks
-from ranks.workloads.video_behavior.prediction.summary import VideoSummary, times_of, write_summary
+from ranks.workloads.video_behavior.prediction.summary import Source, VideoSummary, times_of, write_summary
 from ranks.workloads.video_behavior.prediction.trained_net import TrainedVideoNet, load_net, rule_of
 from ranks.workloads.video_behavior.prediction.written import (
-    PredictedVideo,
     bouts_of_labels,
     least_certain,
     predicted_video,
-    read_done,
-    write_done,
     write_frames,
     write_project,
 )
 from ranks.workloads.video_behavior.smoothing.label_rule import LabelRule
+from ranks.workloads.video_behavior.study.kept_split import kept_split_of
 from ranks.workloads.video_behavior.study.study import StudyVideo, annotation_of, read_dataset_csv
 from ranks.workloads.video_behavior.video.decode import open_video
 from ranks.workloads.video_behavior.video.picture import Picture
@@ -63,19 +69,31 @@ class Prediction:
         return classes.index(cfg.uncoded) if cfg.labels == "exclusive" and cfg.uncoded in classes else None
 
     def made_from(self, video: StudyVideo) -> dict[str, Any]:
-        """What the files of a video depend on, for `read_done`."""
+        """What the files of a video depend on. Raises OSError."""
         stat = video.video.stat()
         annotation = None if video.annotation is None else video.annotation.stat().st_mtime_ns
         return {
-            "weights": self.trained.sha256,
-            "rule": repr(self.rule),
+            **self.net,
             "subject": self.trained.cfg.subject,
             "picture": repr(self.picture),
             "video": [stat.st_size, stat.st_mtime_ns],
             "annotation": annotation,
             "row": [video.animal, video.group, video.fps, video.offset_s],
-            "overlay": self.overlay,
         }
+
+    @property
+    def net(self) -> dict[str, str]:
+        """The part of `made_from` that says what has labelled the video."""
+        return {"weights": self.trained.sha256, "rule": repr(self.rule)}
+
+    def files_of(self, name: str) -> list[Path]:
+        """The files that a video has."""
+        ends = ["csv", "boris.tsv", "ethogram.png", *(["overlay.mp4"] if self.overlay else [])]
+        return [self.out / f"{name}.{end}" for end in ends]
+
+
+class UnreadVideo(UserError):
+    """A video that cannot be read: it is left out, and the command goes on."""
 
 
 def predict_videos(
@@ -84,6 +102,7 @@ def predict_videos(
     """Label videos and write their files into `out`. Returns 1 where a video could not be read, else 0."""
     asked = f"ranks video-behavior predict {run}"
     videos = named_videos(given, asked)
+    check_names(videos, out, asked)
     if device == "cuda" and not torch.cuda.is_available():
         raise UserError("--device cuda", "torch sees no GPU", "leave it out, or give --device cpu")
     on = torch.device("cuda" if device != "cpu" and torch.cuda.is_available() else "cpu")
@@ -93,29 +112,37 @@ def predict_videos(
         out.mkdir(parents=True, exist_ok=True)
         bar = stack.enter_context(ProgressBar(title="predict", unit="frames"))
         prediction = Prediction(trained, rule_of(trained, bar), trained.picture, out, overlay)
-        predicted, summaries = list[PredictedVideo](), list[VideoSummary]()
-        unread, written = list[str](), list[Path]()
+        done, unread = dict[str, DoneVideo](), list[str]()
         for number, (name, video) in enumerate(videos.items(), 1):
             try:
-                found, rows = _one(prediction, name, video, bar, f"video {number} of {len(videos)}, {video.video.name}")
-            except UserError as error:
+                done[name] = _one(prediction, name, video, bar, f"video {number} of {len(videos)}, {video.video.name}")
+            except UnreadVideo as error:
                 unread.append(f"{video.video}: {error.found}")
                 bar.line(f"warning: left out: {unread[-1]}")
-                continue
-            predicted.append(found)
-            summaries += rows
-        if predicted:
-            write_summary(out / "summary.csv", summaries)
-            written.append(out / "summary.csv")
-            every = [video.annotation for video in predicted]
-            written.append(write_project(out / "predictions.boris", f"labels of {run}", every))
-        if num_uncertain and predicted:
-            chosen = least_certain(predicted, num_uncertain)
-            written.append(write_project(out / "least_certain.boris", f"what {run} is least sure of", chosen))
-    if not predicted:
-        raise UserError(asked, f"no video could be labelled: {unread[0]}", "give videos that can be decoded")
-    print(f"{out}: {len(predicted)} of {len(videos)} videos labelled; {', '.join(path.name for path in written)}")
+        if not done:
+            raise UserError(asked, f"no video could be labelled: {unread[0]}", "give videos that can be decoded")
+        earlier = [one for one in done_videos(out) if one.video.name not in videos and _same_net(one, prediction)]
+        written = _write_together(run, out, [*done.values(), *earlier], num_uncertain)
+    videos_more = "1 video" if len(earlier) == 1 else f"{len(earlier):,} videos"
+    others = f", with {videos_more} of earlier commands" if earlier else ""
+    print(f"{out}: {len(done)} of {len(videos)} videos labelled; {', '.join(path.name for path in written)}{others}")
     return 1 if unread else 0
+
+
+def _same_net(done: DoneVideo, prediction: Prediction) -> bool:
+    return prediction.net.items() <= done.made_from.items()
+
+
+def _write_together(run: str, out: Path, videos: Sequence[DoneVideo], num_uncertain: int) -> list[Path]:
+    """Write the files about all videos; where they are. Raises UserError."""
+    summary, predicted = out / "summary.csv", [one.video for one in videos]
+    write_summary(summary, [row for one in videos for row in one.summaries])
+    every = [video.annotation for video in predicted]
+    written = [summary, write_project(out / "predictions.boris", f"labels of {run}", every)]
+    if num_uncertain:
+        chosen = least_certain(predicted, num_uncertain)
+        written.append(write_project(out / "least_certain.boris", f"what {run} is least sure of", chosen))
+    return written
 
 
 def named_videos(given: Sequence[Path], asked: str) -> dict[str, StudyVideo]:
@@ -140,34 +167,48 @@ def named_videos(given: Sequence[Path], asked: str) -> dict[str, StudyVideo]:
     return named
 
 
-def _one(
-    prediction: Prediction, name: str, video: StudyVideo, bar: ProgressBar, title: str
-) -> tuple[PredictedVideo, list[VideoSummary]]:
-    """Label one video and write its files, unless an earlier command has done so. Raises UserError."""
+def _one(prediction: Prediction, name: str, video: StudyVideo, bar: ProgressBar, title: str) -> DoneVideo:
+    """Label one video and write its files, unless an earlier command has done so. Raises UnreadVideo, and UserError
+    where the files cannot be written."""
     out, trained = prediction.out, prediction.trained
-    done, made_from = out / f"{name}.done.json", prediction.made_from(video)
-    before = read_done(done, made_from)
-    if before is not None:
-        bar.line(f"{title}: done before")
-        return before
-    found = _probabilities(prediction, video.video, bar, title)
+    try:
+        made_from = prediction.made_from(video)
+        before = DoneVideo.read(out, name)
+        if before is not None and before.made_from == made_from and all(map(Path.exists, prediction.files_of(name))):
+            bar.line(f"{title}: done before")
+            return before
+        found = _probabilities(prediction, video.video, bar, title)
+    except (UserError, OSError) as error:
+        found = error.found if isinstance(error, UserError) else reason(error)
+        raise UnreadVideo(f"the video {video.video}", found, "give a video that can be decoded") from None
     labels = prediction.rule.labels(found.probability_NC)
     classes = trained.classes
     subject = trained.cfg.subject or ""
     result = predicted_video(name, video.video, found, labels, classes, prediction.background, subject=subject)
     person = _of_a_person(prediction, video, found.times_s_N, result.fps, bar)
+    remove(out / f"{name}{DONE}")  # before its files change
     write_frames(out / f"{name}.csv", found, labels, classes)
     write_boris_events(out / f"{name}.boris.tsv", [result.annotation])
     shown = tuple(name for c, name in enumerate(classes) if c != prediction.background)
-    draw_ethogram(out / f"{name}.ethogram.png", video.video.name, shown, result.events, person, result.duration_s)
+    bouts = None if person is None else person.bouts
+    draw_ethogram(out / f"{name}.ethogram.png", video.video.name, shown, result.events, bouts, result.duration_s)
+    remove(out / f"{name}.overlay.mp4")  # one of an earlier command has other labels
     if prediction.overlay:
         _write_overlay(out / f"{name}.overlay.mp4", video.video, labels, classes, result.fps)
-    summaries = [_summary(video, "net", result.events, shown, result.duration_s)]
+    split = kept_split_of(video, trained.cfg.split, trained.cfg.video_split)
+
+    def summary(source: Source, events: Sequence[Event], observed_s: float) -> VideoSummary:
+        times = times_of(events, shown)
+        own_name = f"{name}{video.video.suffix}"  # of an animal that is not known; the name of its files is unique
+        return VideoSummary(own_name, video.animal, video.group, split, source, observed_s, times)
+
+    summaries = [summary("net", result.events, result.duration_s)]
     if person is not None:
-        summaries.append(_summary(video, "person", person, shown, result.duration_s))
-    write_done(done, made_from, result, summaries, len(labels))
+        summaries.append(summary("person", person.bouts, person.observed_s))
+    done = DoneVideo(made_from, result, tuple(summaries))
+    done.write(out)
     bar.line(f"{title}: {len(labels):,} frames, {len(result.events):,} bouts")
-    return result, summaries
+    return done
 
 
 def _probabilities(prediction: Prediction, path: Path, bar: ProgressBar, title: str) -> PredictedFrames:
@@ -187,33 +228,39 @@ def _probabilities(prediction: Prediction, path: Path, bar: ProgressBar, title: 
         return found
 
 
+@dataclass(frozen=True)
+class PersonsBouts:
+    """What a person saw in a video. `observed_s`: the time of the frames that have a label."""
+
+    bouts: Sequence[Event]
+    observed_s: float
+
+
 def _of_a_person(
     prediction: Prediction, video: StudyVideo, times_s_N: Floats, fps: float, bar: ProgressBar
-) -> Sequence[Event] | None:
+) -> PersonsBouts | None:
     """The bouts of the annotation as training sees them, by frame and of the net's classes, so that they compare with
     the net's; None without an annotation, or with one that gives no labels, which a line says."""
     cfg, classes = prediction.trained.cfg, prediction.trained.classes
-    found = annotation_of(video, subject=cfg.subject, merge=parse_merge(cfg.merge), video_fps=fps)
-    if found is None:
-        return None
-    known = replace(found, events=tuple(event for event in found.events if event.behavior in classes))
     try:
+        found = annotation_of(video, subject=cfg.subject, merge=parse_merge(cfg.merge), video_fps=fps)
+        if found is None:
+            return None
+        known = replace(found, events=tuple(event for event in found.events if event.behavior in classes))
         if cfg.labels == "multi":
             labels = multi_labels(known, classes, times_s_N).astype(np.int64)
         else:
-            labels = exclusive_labels(known, classes, times_s_N, unlabelled="background")
+            is_class = cfg.unlabelled == "background" and classes[0] == cfg.background
+            labels = exclusive_labels(known, classes, times_s_N, unlabelled="background" if is_class else "ignore")
     except UserError as error:
         bar.line(f"warning: {video.video.name}: not compared with a person: {error.asked}: {error.found}")
         return None
-    return bouts_of_labels(labels, classes, times_s_N, prediction.background)
+    frame_s_N = np.diff(times_s_N, append=end_of(times_s_N))
+    counted_N = np.ones(len(labels), np.bool_) if cfg.labels == "multi" else labels != IGNORED
+    bouts = bouts_of_labels(labels, classes, times_s_N, prediction.background)
+    return PersonsBouts(bouts, float(frame_s_N[counted_N].sum()))
 
 
 def _write_overlay(path: Path, video: Path, labels: Ints, classes: Sequence[str], fps: float) -> None:
     with open_video(video) as opened:
         write_mp4(path, overlaid(opened.blocks(), labels, classes), fps)
-
-
-def _summary(
-    video: StudyVideo, source: Any, events: Sequence[Event], classes: Sequence[str], observed_s: float
-) -> VideoSummary:
-    return VideoSummary(video.video.name, video.animal, video.group, source, observed_s, times_of(events, classes))

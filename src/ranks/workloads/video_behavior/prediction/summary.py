@@ -18,6 +18,7 @@ from ranks.workloads.video_behavior.annotations.events import Event
 COLUMNS = (
     "animal",
     "group",
+    "split",
     "behavior",
     "source",
     "videos",
@@ -43,11 +44,12 @@ class BehaviorTime:
 
 @dataclass(frozen=True)
 class VideoSummary:
-    """One video, labelled by one source."""
+    """One video, labelled by one source. `split`: where the run has the animal, "" where it does not know it."""
 
     video: str
     animal: str
     group: str
+    split: str
     source: Source
     observed_s: float
     times: tuple[BehaviorTime, ...]
@@ -66,14 +68,15 @@ def times_of(events: Sequence[Event], behaviors: Sequence[str]) -> tuple[Behavio
 def write_summary(path: Path, videos: Iterable[VideoSummary]) -> None:
     """One row for each animal, behaviour and source; videos of an animal are added up, latencies averaged over the
     videos that show the behaviour. Raises UserError."""
-    groups: dict[tuple[str, str, Source], list[VideoSummary]] = {}
+    groups: dict[tuple[str, str, str, Source], list[VideoSummary]] = {}
     for video in videos:
-        groups.setdefault((video.animal or video.video, video.group, video.source), []).append(video)
+        key = (video.animal or video.video, video.group, video.split, video.source)
+        groups.setdefault(key, []).append(video)
     write_rows(path, COLUMNS, (row for key, found in groups.items() for row in _rows(key, found)), ",")
 
 
-def _rows(key: tuple[str, str, Source], videos: Sequence[VideoSummary]) -> Iterable[Mapping[str, str]]:
-    animal, group, source = key
+def _rows(key: tuple[str, str, str, Source], videos: Sequence[VideoSummary]) -> Iterable[Mapping[str, str]]:
+    animal, group, split, source = key
     observed_s = sum(video.observed_s for video in videos)
     for index, first in enumerate(videos[0].times):
         times = [video.times[index] for video in videos]
@@ -82,6 +85,7 @@ def _rows(key: tuple[str, str, Source], videos: Sequence[VideoSummary]) -> Itera
         yield {
             "animal": animal,
             "group": group,
+            "split": split,
             "behavior": first.behavior,
             "source": source,
             "videos": str(len(videos)),

@@ -4,7 +4,6 @@
     NAME.boris.tsv       the bouts as BORIS exports them: tabular events, of the subject of the run
     NAME.ethogram.png    the net's labels over time, above them a person's
     NAME.overlay.mp4     the video with the label in it (--overlay)
-    NAME.done.json       written last: what the others were made from, and the row of the summary
     predictions.boris    a project that BORIS opens, with an observation for each video; predictions-2.boris where a
                          person has changed it since (.predictions.boris.sha256 tells)
     least_certain.boris  the same with the bouts that the net is least sure of (--least-certain)
@@ -15,21 +14,17 @@ Legend: N frames, C classes, K least certain bouts.
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ranks.engine.files.regular import DamagedFile
-from ranks.engine.files.strict_json import read_object
 from ranks.workloads.video_behavior.annotations.boris_project import (
     empty_project,
-    with_annotation,
+    with_annotations,
     write_boris_project,
 )
 from ranks.workloads.video_behavior.annotations.delimited import number_text, write_rows
@@ -37,7 +32,6 @@ from ranks.workloads.video_behavior.annotations.events import Annotation, Event
 from ranks.workloads.video_behavior.annotations.frame_labels import end_of, events_of_labels
 from ranks.workloads.video_behavior.metrics.frames import Ints
 from ranks.workloads.video_behavior.prediction.stream_video import PredictedFrames
-from ranks.workloads.video_behavior.prediction.summary import BehaviorTime, VideoSummary
 
 UNCERTAIN = "uncertain: "
 """Begins the comment of a bout that a person should look at."""
@@ -138,14 +132,12 @@ def least_certain(videos: Sequence[PredictedVideo], count: int) -> list[Annotati
 def write_project(path: Path, title: str, annotations: Sequence[Annotation]) -> Path:
     """A project of BORIS with an observation for each annotation. Returns where it is: a file that has changed since a
     command wrote it is a person's work and stays, and the project gets the next free name. Raises UserError."""
-    project = empty_project(title)
-    for annotation in annotations:
-        project = with_annotation(project, annotation)
+    project = with_annotations(empty_project(title), annotations)
     free, number = path, 2
     while free.exists() and not _is_as_written(free):
         free, number = path.with_stem(f"{path.stem}-{number}"), number + 1
     write_boris_project(free, project)
-    _replace(_hash_file(free), hashlib.sha256(free.read_bytes()).hexdigest())
+    replace_text(_hash_file(free), hashlib.sha256(free.read_bytes()).hexdigest())
     return free
 
 
@@ -161,44 +153,8 @@ def _hash_file(path: Path) -> Path:
     return path.with_name(f".{path.name}.sha256")
 
 
-def _replace(path: Path, text: str) -> None:
+def replace_text(path: Path, text: str) -> None:
+    """Write a small file whole or not at all. Raises OSError."""
     temporary = path.with_name(f".{path.name.lstrip('.')}.tmp-{os.getpid()}")
     temporary.write_text(f"{text}\n", encoding="utf-8")
     os.replace(temporary, path)
-
-
-def write_done(
-    path: Path, made_from: dict[str, Any], video: PredictedVideo, summaries: Sequence[VideoSummary], frames: int
-) -> None:
-    """Written last: a video with this file is not predicted again."""
-    content = {
-        "made_from": made_from,
-        "frames": frames,
-        "video": asdict(video),
-        "summaries": [asdict(one) for one in summaries],
-    }
-    _replace(path, json.dumps(content))
-
-
-def read_done(path: Path, made_from: dict[str, Any]) -> tuple[PredictedVideo, list[VideoSummary]] | None:
-    """What an earlier command has finished; None where there is nothing, or it was made from something else."""
-    try:
-        content = read_object(path)
-        if content["made_from"] != made_from:
-            return None
-        return _video(content["video"]), [_summary(one) for one in content["summaries"]]
-    except (DamagedFile, OSError, KeyError, TypeError):
-        return None
-
-
-def _video(given: Any) -> PredictedVideo:
-    for event in given["events"]:
-        event["modifiers"] = tuple(event["modifiers"])
-    given["events"] = tuple(Event(**event) for event in given["events"])
-    given["certainty"] = tuple(given["certainty"])
-    return PredictedVideo(**given)
-
-
-def _summary(given: Any) -> VideoSummary:
-    given["times"] = tuple(BehaviorTime(**time) for time in given["times"])
-    return VideoSummary(**given)

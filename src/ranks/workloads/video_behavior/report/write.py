@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import torch
@@ -14,7 +14,7 @@ from ranks.engine.runs.folder import METRICS_FILE
 from ranks.errors import UserError
 from ranks.progress import ProgressBar
 from ranks.watch.report.page import document, paragraph, picture, table
-from ranks.workloads.video_behavior.clips.labelled import LabelledFrames
+from ranks.workloads.video_behavior.clips.labelled import LabelledFrames, LabelledVideo
 from ranks.workloads.video_behavior.clips.prepare import labelled_frames
 from ranks.workloads.video_behavior.prediction.trained_net import TrainedVideoNet, load_net, rule_of
 from ranks.workloads.video_behavior.report.agreement_pictures import (
@@ -69,7 +69,7 @@ def other_point(
         raise UserError(asked, "it has other classes, or clips of another size", "name runs of one study and preset")
     data = labelled_frames(other.cfg)
     same_study = (other.cfg.data, other.cfg.rendered.seed) == (trained.cfg.data, trained.cfg.rendered.seed)
-    learned = learned_from(data, {one.animal for one in seen.videos}, split)
+    learned = learned_from(data, [one.video for one in seen.videos], split)
     if (other.cfg.data is not None or same_study) and learned:
         found = f"it has learned from {', '.join(learned[:5])}"
         raise UserError(asked, found, "give both runs the same split of the animals in dataset.csv")
@@ -77,12 +77,19 @@ def other_point(
     return LearningPoint(other.folder.name, labelled_minutes(data), scores.macro_f1)
 
 
-def learned_from(data: LabelledFrames, animals: Collection[str], split: str) -> list[str]:
-    """Those of these animals from which a run on `data` has learned: it trained on them, or for test animals chose its
-    smoothing on them."""
+def learned_from(data: LabelledFrames, videos: Sequence[LabelledVideo], split: str) -> list[str]:
+    """The animals of these videos from which a run on `data` has learned: it trained on them, or for test animals chose
+    its smoothing on them. An animal is known by its name, and by its videos where another table calls it otherwise."""
     splits = ("train", "val") if split == "test" else ("train",)
-    used = {video.animal or video.name for each in splits for video in data.videos_of(each)}
-    return sorted(used.intersection(animals))
+    used = [video for each in splits for video in data.videos_of(each)]
+    animals = {video.animal or video.name for video in used}
+    files = {video.file.resolve() for video in used if video.file is not None}
+    learned = [
+        video.animal or video.name
+        for video in videos
+        if (video.animal or video.name) in animals or (video.file is not None and video.file.resolve() in files)
+    ]
+    return sorted(set(learned))
 
 
 def labelled_minutes(data: LabelledFrames) -> float:

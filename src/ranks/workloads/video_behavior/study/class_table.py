@@ -5,6 +5,7 @@ Legend: V videos, C classes, N frames.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -36,9 +37,12 @@ class ClassRow:
     """How many animals show it."""
 
 
-def unit_of(video: StudyVideo) -> str:
-    """What a split keeps together: the animal, or the video where the animal is not known."""
-    return video.animal or f"video {video.video.name}"
+def units_of(videos: Sequence[StudyVideo]) -> list[str]:
+    """What a split keeps together, for each video: the animal, or the video where the animal is not known. Videos have
+    the names of their files, those of the same name their paths."""
+    count = Counter(video.video.name for video in videos)
+    names = [video.video.name if count[video.video.name] == 1 else video.path or str(video.video) for video in videos]
+    return [video.animal or f"video {name}" for video, name in zip(videos, names, strict=True)]
 
 
 def counts_of_events(
@@ -83,12 +87,12 @@ def _of_annotation(annotation: Annotation, video: StudyVideo, study: Study, coun
 def class_table(study: Study, counts: ClassCounts, split: str | None = None) -> list[ClassRow]:
     """The table of a study, or of one of its splits."""
     kept_V = np.array([split is None or video.split == split for video in study.videos], np.bool_)
-    total = int(counts.frames_VC[kept_V].sum())
+    units, total = units_of(study.videos), int(counts.frames_VC[kept_V].sum())
     rows: list[ClassRow] = []
     for c, name in enumerate(study.classes):
         shown_V = kept_V & (counts.bouts_VC[:, c] > 0)
         frames = int(counts.frames_VC[kept_V, c].sum())
-        animals = {unit_of(video) for video, shown in zip(study.videos, shown_V, strict=True) if shown}
+        animals = {unit for unit, shown in zip(units, shown_V, strict=True) if shown}
         bouts = int(counts.bouts_VC[kept_V, c].sum())
         rows.append(ClassRow(name, bouts, frames, frames / total if total else 0.0, len(animals)))
     return rows

@@ -42,7 +42,7 @@ def dataset(
     """
     from ranks.workloads.video_behavior.annotations.read import parse_merge
     from ranks.workloads.video_behavior.config import SPLITS
-    from ranks.workloads.video_behavior.study.class_table import class_table, counts_of_events, table_lines, unit_of
+    from ranks.workloads.video_behavior.study.class_table import class_table, counts_of_events, table_lines, units_of
     from ranks.workloads.video_behavior.study.draft import draft_study
     from ranks.workloads.video_behavior.study.split import split_study
     from ranks.workloads.video_behavior.study.study import load_study, read_dataset_csv, write_dataset_csv
@@ -70,13 +70,14 @@ def dataset(
     print(f"{len(videos)} videos, {labelled} with an annotation; background: {study.background}")
     print("\n".join(table_lines(class_table(study, counts))))
     result = split_study(study, counts, seed=seed, asked=asked)
-    for warning in result.warnings:
+    for warning in (*study.warnings, *result.warnings):
         print(warning)
     if result.study.videos != study.videos:
         write_dataset_csv(path, result.study.videos)
         print(f"{path}: split by animal, seed {seed}")
+    videos = result.study.videos
     for split in SPLITS:
-        units = {unit_of(video) for video in result.study.videos if video.split == split}
+        units = {unit for unit, video in zip(units_of(videos), videos, strict=True) if video.split == split}
         shown = ", ".join(f"{row.name} {row.frames:,}" for row in class_table(result.study, counts, split))
         print(f"{split:<5}  {len(units)} animals  frames: {shown}")
     print("frames are counted from the annotations; training counts those of the videos")

@@ -19,7 +19,7 @@ from ranks.errors import UserError
 from ranks.splitmix64 import GOLDEN_GAMMA_U64, mix
 from ranks.workloads.video_behavior.annotations.frame_labels import Floats, Labels
 from ranks.workloads.video_behavior.config import SPLITS
-from ranks.workloads.video_behavior.study.class_table import ClassCounts, unit_of
+from ranks.workloads.video_behavior.study.class_table import ClassCounts, units_of
 from ranks.workloads.video_behavior.study.study import Study
 
 TRIES = 2000
@@ -57,8 +57,9 @@ def split_study(
     if given and len(given) < len(labelled):
         missing = next(study.videos[number].video for number in labelled if number not in given)
         raise UserError(asked, f"{len(given)} of {len(labelled)} videos have a split; {missing} has none", _FILL_ALL)
-    units = sorted({unit_of(study.videos[number]) for number in labelled})
-    unit_of_row = [units.index(unit_of(study.videos[number])) for number in labelled]
+    names = units_of([study.videos[number] for number in labelled])
+    units = sorted(set(names))
+    unit_of_row = [units.index(name) for name in names]
     shown_UC = np.zeros((len(units), len(study.classes)), np.int64)
     np.add.at(shown_UC, unit_of_row, counts.frames_VC[labelled])
     known = [c for c in range(len(study.classes)) if shown_UC[:, c].any()]
@@ -74,7 +75,7 @@ def split_study(
             raise UserError(asked, found, do)
         return SplitStudy(study, _warnings(study, labelled))
     _refuse_too_few(study, units, shown_UC, known, asked)
-    group_of = {unit_of(study.videos[number]): study.videos[number].group for number in labelled}
+    group_of = {name: study.videos[number].group for name, number in zip(names, labelled, strict=True)}
     split_U = _best_split(units, shown_UC[:, known], [group_of[unit] for unit in units], seed, shares)
     lacking = _first_lacking(split_U, shown_UC, known)
     if lacking is not None:
@@ -103,7 +104,7 @@ def _join(study: Study, c: int) -> str:
 
 
 def _warnings(study: Study, labelled: Sequence[int]) -> tuple[str, ...]:
-    unknown = [study.videos[number].video.name for number in labelled if not study.videos[number].animal]
+    unknown = [study.videos[number].name for number in labelled if not study.videos[number].animal]
     if not unknown:
         return ()
     shown = ", ".join(unknown[:3]) + (", ..." if len(unknown) > 3 else "")

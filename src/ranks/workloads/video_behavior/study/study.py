@@ -11,7 +11,7 @@ Paths are relative to the folder of dataset.csv. Only `video` must be filled. `f
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from ranks.errors import UserError, nearest
@@ -31,6 +31,7 @@ from ranks.workloads.video_behavior.annotations.delimited import (
 from ranks.workloads.video_behavior.annotations.events import Annotation
 from ranks.workloads.video_behavior.annotations.read import check_subject, merged, read_annotation, shifted_events
 from ranks.workloads.video_behavior.config import SPLITS
+from ranks.workloads.video_behavior.study.annotation_checks import check_media, check_spelling
 
 COLUMNS = ("video", "annotation", "animal", "group", "fps", "offset_s", "split")
 MAX_VIDEOS = 100_000
@@ -54,6 +55,13 @@ class StudyVideo:
     """Added to the times of the annotation."""
     split: str
     """ "train", "val", "test", or "" where it is not decided."""
+    path: str = field(default="", compare=False)
+    """The video as dataset.csv writes it, relative to its folder. Reading dataset.csv fills it in."""
+
+    @property
+    def name(self) -> str:
+        """What messages call the video."""
+        return self.path or self.video.name
 
 
 @dataclass(frozen=True)
@@ -66,6 +74,8 @@ class Study:
     background: str
     background_is_coded: bool = False
     """Whether annotations name the background. It is then a behaviour as well."""
+    warnings: tuple[str, ...] = field(default=(), compare=False)
+    """What its user should know about its annotations."""
 
 
 def load_study(
@@ -75,18 +85,23 @@ def load_study(
 
     All annotations are read, since the classes are what they name. `background`: the class of frames without a code;
     by default "background", or the behaviour with the most time where codes cover every frame. `subject` and `merge`
-    as in `annotation_of`; a subject that none of the files names is an error, where some name others.
+    as in `annotation_of`; a subject that none of the files names is an error, where some name others. So is an
+    annotation of another row's video.
     """
     path = path / "dataset.csv" if path.is_dir() else path
     videos = read_dataset_csv(path)
-    found = [annotation_of(video, subject=subject, merge=merge, video_fps=NOMINAL_FPS) for video in videos]
-    annotations = [one for one in found if one is not None]
+    found = {video.name: annotation_of(video, subject=subject, merge=merge, video_fps=NOMINAL_FPS) for video in videos}
+    by_video = {name: one for name, one in found.items() if one is not None}
+    annotations = list(by_video.values())
     check_subject(subject, annotations, _asked(path))
+    warnings = check_media(by_video, list(found), _asked(path))
+    if subject is not None:
+        warnings += check_spelling(by_video, subject, _asked(path))
     if not any(one.events for one in annotations):
         raise UserError(_asked(path), "no annotation with an event", "fill in the column annotation")
     names = {event.behavior for one in annotations for event in one.events}
     background = background or _background(annotations, names)
-    return Study(videos, (background, *sorted(names - {background})), background, background in names)
+    return Study(videos, (background, *sorted(names - {background})), background, background in names, warnings)
 
 
 def annotation_of(
@@ -190,22 +205,17 @@ def _video_of(row: TableRow, header: Header, folder: Path) -> StudyVideo:
         )
     if split not in ("", *SPLITS):
         row.fail(f"split '{split}'", f"write {', '.join(SPLITS)}, or leave it empty in all rows")
-    annotation = existing("annotation") if cell("annotation") else None
-    return StudyVideo(existing("video"), annotation, cell("animal"), cell("group"), fps, offset_s, split)
+    annotation, video = existing("annotation") if cell("annotation") else None, existing("video")
+    fixed = (cell("animal"), cell("group"), fps, offset_s, split)
+    return StudyVideo(video, annotation, *fixed, _written(video, folder))
 
 
 def write_dataset_csv(path: Path, videos: Sequence[StudyVideo]) -> None:
     """Write the rows of a dataset.csv, with paths relative to its folder where they lie in it. Raises UserError."""
-
-    def text(given: Path | None) -> str:
-        if given is None:
-            return ""
-        return given.relative_to(path.parent).as_posix() if given.is_relative_to(path.parent) else str(given.absolute())
-
     rows = (
         {
-            "video": text(video.video),
-            "annotation": text(video.annotation),
+            "video": _written(video.video, path.parent),
+            "annotation": "" if video.annotation is None else _written(video.annotation, path.parent),
             "animal": video.animal,
             "group": video.group,
             "fps": "" if video.fps is None else number_text(video.fps),
@@ -215,6 +225,11 @@ def write_dataset_csv(path: Path, videos: Sequence[StudyVideo]) -> None:
         for video in videos
     )
     write_rows(path, COLUMNS, rows, ",")
+
+
+def _written(file: Path, folder: Path) -> str:
+    """A file as a dataset.csv in this folder writes it."""
+    return file.relative_to(folder).as_posix() if file.is_relative_to(folder) else str(file.absolute())
 
 
 def _asked(path: Path) -> str:

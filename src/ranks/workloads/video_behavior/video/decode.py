@@ -8,8 +8,8 @@ Greys. 8-bit luma is read directly from plane 0; other formats are converted by 
 of limited range is stretched (`luma_range.py`).
 
 Times count from the first frame and come from the time stamps of the file, so a variable frame rate is right. Where the
-first frames cannot be decoded, times count from the start of the stream, as in a player. A frame without a time stamp,
-or with one that does not increase, follows the frame before it at the mean rate.
+first frames cannot be decoded, times count from the start of the stream, as in a player. `frame_times.py` says what the
+time of a frame is whose time stamp is missing or does not increase.
 
 Legend: N frames of a block, H, W pixels.
 """

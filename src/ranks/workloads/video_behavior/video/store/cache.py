@@ -1,29 +1,28 @@
 """Fills a store: decodes the videos that it lacks.
 
 A video that is in the store already is kept, so an interrupted command continues where it was. Frames that do not have
-their checksum are decoded again. What earlier commands left behind is deleted: their temporary files, and the frames of
-videos that have changed or are gone.
+their checksum are decoded again. What earlier commands left behind is deleted: their temporary files, and the old
+frames of videos that have changed. Other frames stay, because another command may be reading them.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from contextlib import ExitStack
 from pathlib import Path
 
 from ranks.data.prepared.file_lock import file_lock
 from ranks.data.prepared.say import say
 from ranks.engine.distributed.process_env import available_cores
 from ranks.engine.files.disk import NOTHING_SAVED, remove, writing
-from ranks.errors import UserError
 from ranks.workloads.video_behavior.video.picture import Picture
-from ranks.workloads.video_behavior.video.store.checksums import damaged_parts, unread_parts
 from ranks.workloads.video_behavior.video.store.decode_part import PartTask
 from ranks.workloads.video_behavior.video.store.decoding import MAX_NAMED, decode_all
-from ranks.workloads.video_behavior.video.store.file_hashes import CHECKED_FILE, SOURCES_FILE, FileHashes
-from ranks.workloads.video_behavior.video.store.frame_store import FrameStore, StoreList, key_of, open_store
+from ranks.workloads.video_behavior.video.store.frame_store import FrameStore, StoreList, words_of
 from ranks.workloads.video_behavior.video.store.part import DamagedPart, StorePart
-from ranks.workloads.video_behavior.video.store.plan import StorePlan, Wanted, decoders, words_of
+from ranks.workloads.video_behavior.video.store.plan import StorePlan, Wanted, decoders
+from ranks.workloads.video_behavior.video.store.whole import whole_store
 
 SILENT_S = 60.0
 """A decoder that shows no progress for so long hangs."""
@@ -36,6 +35,7 @@ def cache_videos(
     *,
     workers: int | None = None,
     verify: bool = False,
+    update_list: bool = False,
     silent_s: float = SILENT_S,
 ) -> FrameStore:
     """The store of these videos (name, path) in `folder`; what is missing or damaged is decoded now.
@@ -43,10 +43,14 @@ def cache_videos(
     Frames are compared with their checksum where their file has changed since that was done last, by one process while
     the others wait; with `verify` all of them. Warnings about the videos are printed each time.
 
-    `picture`: its size must be given. `workers`: processes, by default one for each core. Raises UserError, which names
-    up to ten bad videos, and where the disk is too small.
+    `picture`: its size must be given. `workers`: processes, by default one for each core. `update_list`: store.json is
+    to list these videos and this picture, which later trainings use by default. Without it, a store.json of another
+    picture stays as it is. Raises UserError, which names up to ten bad videos, and where the disk is too small or the
+    folder cannot be written.
     """
-    store = _whole_store(videos, folder, picture, verify) or _filled(videos, folder, picture, workers, verify, silent_s)
+    store = whole_store(videos, folder, picture, verify=verify, update_list=update_list)
+    if store is None:
+        store = _filled(videos, folder, picture, workers, verify, update_list, silent_s)
     warnings = [warning for video in store.videos for warning in video.warnings]
     for warning in warnings[:MAX_NAMED]:
         say(f"warning: {warning}")
@@ -61,11 +65,14 @@ def _filled(
     picture: Picture,
     workers: int | None,
     verify: bool,
+    update_list: bool,
     silent_s: float,
 ) -> FrameStore:
     with writing(f"the store {folder}", folder.parent, NOTHING_SAVED):
         folder.mkdir(parents=True, exist_ok=True)
-    with file_lock(folder / ".lock", f"the store {folder}"):
+    with ExitStack() as locked:
+        with writing(f"the store {folder}", folder, NOTHING_SAVED):
+            locked.enter_context(file_lock(folder / ".lock", f"the store {folder}"))
         for leftover in folder.glob(".*.tmp"):  # nobody else writes here while we hold the lock
             remove(leftover)
         plan = StorePlan(folder, picture, workers, verify=verify)
@@ -76,49 +83,17 @@ def _filled(
             tasks = [_task(one, folder, picture, max(1, available_cores() // num_workers)) for one in missing]
             decode_all(tasks, sum(one.length.frames for one in missing if one.length), num_workers, silent_s)
         with writing(f"the store {folder}", folder, NOTHING_SAVED):
-            StoreList(picture, tuple((one.name, one.key) for one in wanted)).write(folder)
-            store = open_store(folder)
+            listed, found = StoreList.read(folder), StoreList(picture, tuple((one.name, one.key) for one in wanted))
+            if update_list or listed is None or listed.picture == picture:
+                found.write(folder)
+            store = found.opened(folder)
             decoded = {one.key for one in missing}
             for video in store.videos:
                 if video.key in decoded:
                     plan.checked.remember(folder / f"{video.key}.npy", video.sha256)
             plan.checked.write()
-        _delete_old_parts(folder, wanted)
+        _delete_old_parts(folder, wanted, picture)
         return store
-
-
-def _whole_store(videos: Sequence[tuple[str, Path]], folder: Path, picture: Picture, verify: bool) -> FrameStore | None:
-    """The store, where it has all videos, none has changed, and the checksums are compared: so ranks that start
-    together need no lock. A folder that cannot be written is compared here. Raises UserError where that one is damaged.
-    """
-    listed, sources = StoreList.read(folder), FileHashes(folder / SOURCES_FILE)
-    keys: list[tuple[str, str]] = []
-    for name, path in videos:
-        try:
-            sha256 = sources.remembered(path)
-        except OSError:
-            return None
-        if sha256 is None:
-            return None
-        keys.append((name, key_of(sha256, words_of(picture))))
-    if listed is None or (listed.videos, listed.picture) != (tuple(keys), picture):
-        return None
-    try:
-        store = listed.opened(folder)
-    except UserError:
-        return None
-    checked = FileHashes(folder / CHECKED_FILE)
-    sha256_of_key = {video.key: video.sha256 for video in store.videos}
-    unread = list(sha256_of_key) if verify else unread_parts(folder, sha256_of_key, checked)
-    if not unread:
-        return store
-    if os.access(folder, os.W_OK):
-        return None
-    damaged = damaged_parts(folder, {key: sha256_of_key[key] for key in unread}, checked)
-    if damaged:
-        found = f"it cannot be written, and is damaged: {', '.join(damaged.values())}"
-        raise UserError(f"the store {folder}", found, "make it writable, and run ranks video-behavior cache again")
-    return store
 
 
 def _task(one: Wanted, folder: Path, picture: Picture, threads: int) -> PartTask:
@@ -127,21 +102,24 @@ def _task(one: Wanted, folder: Path, picture: Picture, threads: int) -> PartTask
     return PartTask(video, str(folder), one.key, picture.size, picture.fit, picture.crop, threads, os.getpid())
 
 
-def _delete_old_parts(folder: Path, wanted: Sequence[Wanted]) -> None:
-    """Delete the frames of videos that have changed or are gone, and parts that are not whole. What other commands have
-    cached of other videos stays."""
+def _delete_old_parts(folder: Path, wanted: Sequence[Wanted], picture: Picture) -> None:
+    """Delete the old frames of videos that have changed, and parts that are not whole.
+
+    All other parts stay, because another command may read them now or later: those of other videos, of the same videos
+    cut otherwise, of videos that are gone (their disk may not be mounted), and of older versions, which do not say how
+    frames were cut.
+    """
     keys, paths = {one.key for one in wanted}, {one.path.absolute() for one in wanted}
-    for path in [*folder.glob("*.npy"), *folder.glob("*.json")]:
-        key = path.stem
-        if key in keys or not _is_key(key):
-            continue
+    found = {path.stem for path in [*folder.glob("*.npy"), *folder.glob("*.json")]}
+    for key in sorted(key for key in found - keys if _is_key(key)):
         try:
-            source = StorePart.read(folder, key).source
-            outdated = source in paths or not source.exists()
+            part = StorePart.read(folder, key)
+            is_old = part.picture == words_of(picture) and part.source in paths
         except DamagedPart:
-            outdated = True
-        if outdated:
-            remove(path)
+            is_old = True
+        if is_old:
+            remove(folder / f"{key}.json")
+            remove(folder / f"{key}.npy")
 
 
 def _is_key(name: str) -> bool:

@@ -46,7 +46,7 @@ def cache(
     folder = out or path.parent / f"store-{size}"
     began_s = time.monotonic()
     videos = [(video.video.name, video.video) for video in read_dataset_csv(path)]
-    store = cache_videos(videos, folder, picture, workers=workers, verify=verify)
+    store = cache_videos(videos, folder, picture, workers=workers, verify=verify, update_list=True)
     num, height, width = store.shape
     took_s = time.monotonic() - began_s
     held = f"{num:,} frames of {width} x {height}, {store.nbytes / 1e9:.2f} GB"

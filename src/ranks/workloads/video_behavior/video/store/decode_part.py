@@ -23,6 +23,7 @@ from ranks.errors import UserError
 from ranks.workloads.video_behavior.end_with import end_with
 from ranks.workloads.video_behavior.video.decode import open_video
 from ranks.workloads.video_behavior.video.picture import Crop, Fit, Picture
+from ranks.workloads.video_behavior.video.store.frame_store import words_of
 from ranks.workloads.video_behavior.video.store.part import HEAD_BYTES, StorePart, npy_head, temporary_file
 
 FAILED = 2
@@ -61,11 +62,12 @@ def decode_part(task: PartTask) -> None:
     folder, video = Path(task.folder), Path(task.video)
     path, temporary = folder / f"{task.key}.npy", temporary_file(folder, task.key)
     times_s, digest = list[float](), hashlib.sha256()
+    picture = Picture(task.size, task.fit, task.crop)
     try:
         with writing(f"to cache {video}", folder, NOTHING_SAVED), open_video(video, threads=task.threads) as opened:
             with temporary.open("wb") as file:
                 file.write(bytes(HEAD_BYTES))
-                for block in opened.blocks(Picture(task.size, task.fit, task.crop)):
+                for block in opened.blocks(picture):
                     frames = np.ascontiguousarray(block.frames_NHW).data
                     file.write(frames)
                     digest.update(frames)
@@ -77,8 +79,8 @@ def decode_part(task: PartTask) -> None:
                 print(json.dumps({"flushing": True}), flush=True)
                 os.fsync(file.fileno())
             os.replace(temporary, path)
-            warnings, missing = tuple(opened.warnings), opened.missing_frames
-            part = StorePart(task.key, video, task.size, digest.hexdigest(), np.array(times_s), warnings, missing)
+            about = tuple(opened.warnings), opened.missing_frames, words_of(picture)
+            part = StorePart(task.key, video, task.size, digest.hexdigest(), np.array(times_s), *about)
             part.write(folder)
             sync_folder(folder)
     finally:

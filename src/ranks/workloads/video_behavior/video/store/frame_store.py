@@ -2,13 +2,14 @@
 
     store/
         8c1e...f2.npy     uint8[n, H, W], the frames of one video
-        8c1e...f2.json    where they come from, their time stamps, the sha256 of the .npy; written last
-        store.json        which videos the store has, in order
+        8c1e...f2.json    where they come from, their cut, their time stamps, the sha256 of the .npy; written last
+        store.json        what `ranks video-behavior cache` wrote last: how frames are cut, and which videos, in order
         sources.json      the sha256 of each video file, so that it is read only when it has changed
         checked.json      the same of each .npy whose frames were compared with their sha256
 
 The name of a video's files is a hash of the content of the video and of how frames are cut and scaled, so a video that
-has changed is decoded again, and only that one.
+has changed is decoded again, and only that one. The folder may hold frames that store.json does not list: of other
+videos, and of the same videos cut otherwise.
 
 Legend: N frames of all videos, n frames of one, H, W pixels.
 """
@@ -178,6 +179,13 @@ def open_store(folder: Path) -> FrameStore:
     return listed.opened(folder)
 
 
+def words_of(picture: Picture) -> str:
+    """How frames are cut and scaled, in words."""
+    assert picture.size is not None
+    cut = "whole" if picture.crop is None else ",".join(map(str, picture.crop))
+    return f"{cut}/{picture.fit}/{picture.size[0]}x{picture.size[1]}"
+
+
 def key_of(video_sha256: str, picture: str) -> str:
-    """The name of a video's files in a store. `picture`: how frames are cut and scaled, in words."""
+    """The name of a video's files in a store. `picture`: as `words_of` says it."""
     return hashlib.sha256(f"{FORMAT}/{picture}/{video_sha256}".encode()).hexdigest()[:24]

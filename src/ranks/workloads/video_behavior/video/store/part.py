@@ -1,7 +1,7 @@
 """The files of one video in a store: its frames, and what is known about them.
 
     8c1e...f2.npy     uint8[n, H, W], the frames of one video
-    8c1e...f2.json    where they come from, their time stamps, the sha256 of the .npy; written last
+    8c1e...f2.json    where they come from, their cut, their time stamps, the sha256 of the .npy; written last
 
 Legend: n frames of the video, H, W pixels.
 """
@@ -42,6 +42,8 @@ class StorePart:
     warnings: tuple[str, ...]
     missing_frames: int
     """Frames that were left out, because they are damaged or the file lacks them."""
+    picture: str | None
+    """How the frames were cut and scaled, as `words_of` says it; None in files of older versions, which do not."""
 
     @property
     def shape(self) -> tuple[int, int, int]:
@@ -52,6 +54,7 @@ class StorePart:
         """Write the .json: the part is whole then. Raises OSError."""
         facts = {
             "source": str(self.source),
+            "picture": self.picture,
             "size": self.size,
             "sha256": self.sha256,
             "warnings": self.warnings,
@@ -84,7 +87,8 @@ class StorePart:
             whole = times_s_N.ndim == 1 and len(times_s_N) > 0 and bool(np.isfinite(times_s_N).all())
             warnings = tuple(str(warning) for warning in facts["warnings"])
             source, sha256, missing = Path(facts["source"]), str(facts["sha256"]), int(facts["missing_frames"])
-            part = cls(key, source, (int(height), int(width)), sha256, times_s_N, warnings, missing)
+            picture = None if facts.get("picture") is None else str(facts["picture"])
+            part = cls(key, source, (int(height), int(width)), sha256, times_s_N, warnings, missing, picture)
         except (LookupError, TypeError, ValueError) as error:
             raise DamagedPart(f"{key}.json is not what ranks wrote ({type(error).__name__}: {error})") from None
         if not whole:

@@ -24,7 +24,7 @@ from ranks.workloads.video_behavior.video.picture import Picture
 from ranks.workloads.video_behavior.video.store.checksums import damaged_parts, unread_parts
 from ranks.workloads.video_behavior.video.store.decoding import named_together
 from ranks.workloads.video_behavior.video.store.file_hashes import CHECKED_FILE, SOURCES_FILE, FileHashes, reading
-from ranks.workloads.video_behavior.video.store.frame_store import key_of
+from ranks.workloads.video_behavior.video.store.frame_store import key_of, words_of
 from ranks.workloads.video_behavior.video.store.part import DamagedPart, StorePart
 
 PIXELS_A_SECOND = 2e8
@@ -89,7 +89,7 @@ class StorePlan:
             check_regular(path, asked)
             sha256 = self._sources.remembered(path)
         except (OSError, ValueError) as error:
-            raise _unreadable(asked, error) from None
+            raise unreadable(asked, error) from None
         key = "" if sha256 is None else key_of(sha256, words_of(self.picture))
         return Wanted(name, path, key, None if key and self._has(name, key) else self._length(path))
 
@@ -97,7 +97,7 @@ class StorePlan:
         try:
             key = key_of(self._sources.sha256_of(one.path, advance), words_of(self.picture))
         except OSError as error:
-            raise _unreadable(f"the video {one.path}", error) from None
+            raise unreadable(f"the video {one.path}", error) from None
         return replace(one, key=key, length=None if self._has(one.name, key) else one.length)
 
     def _compared(self, wanted: Sequence[Wanted]) -> list[Wanted]:
@@ -169,13 +169,6 @@ def decoders(num_videos: int, workers: int | None) -> int:
     return max(1, min(num_videos, workers or available_cores()))
 
 
-def words_of(picture: Picture) -> str:
-    """How frames are cut and scaled, as a part of a video's key."""
-    assert picture.size is not None
-    cut = "whole" if picture.crop is None else ",".join(map(str, picture.crop))
-    return f"{cut}/{picture.fit}/{picture.size[0]}x{picture.size[1]}"
-
-
 def _all_of(plan: Callable[[T], Wanted], given: Iterable[T]) -> list[Wanted]:
     """Raises UserError for all bad videos together."""
     wanted, bad = list[Wanted](), list[UserError]()
@@ -190,6 +183,7 @@ def _all_of(plan: Callable[[T], Wanted], given: Iterable[T]) -> list[Wanted]:
     return wanted
 
 
-def _unreadable(asked: str, error: OSError | ValueError) -> UserError:
+def unreadable(asked: str, error: OSError | ValueError) -> UserError:
+    """The error for a video that cannot be read."""
     found = (error.strerror if isinstance(error, OSError) else None) or str(error)
     return UserError(asked, found, "give a video file that can be read")
