@@ -10,6 +10,14 @@ import sys
 
 import pytest
 
+from ranks.engine.distributed.malloc import (
+    M_MMAP_THRESHOLD,
+    M_TRIM_THRESHOLD,
+    MOST_OF_OLD_GLIBC,
+    NEVER,
+    keep_freed_memory,
+)
+
 ROUNDS = """
 import resource
 import torch
@@ -30,6 +38,22 @@ def page_faults(mib: int, warm_up: int, **environ: str) -> int:
     own = {name: value for name, value in os.environ.items() if not name.startswith(("MALLOC_", "GLIBC_", "LD_PRE"))}
     command = [sys.executable, "-c", ROUNDS.format(mib=mib, warm_up=warm_up)]
     return int(subprocess.run(command, env=own | environ, capture_output=True, text=True, check=True).stdout)
+
+
+def test_a_glibc_that_refuses_the_limit_gets_the_largest_that_it_takes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Set alone, the other limit would freeze the one for maps at its start, and all buffers would be mapped."""
+    calls: list[tuple[int, int]] = []
+
+    class OldGlibc:
+        def mallopt(self, name: int, value: int) -> int:
+            accepted = not (name == M_MMAP_THRESHOLD and value > MOST_OF_OLD_GLIBC)
+            if accepted:
+                calls.append((name, value))
+            return int(accepted)
+
+    monkeypatch.setattr("ctypes.CDLL", lambda name: OldGlibc())
+    keep_freed_memory()
+    assert calls == [(M_MMAP_THRESHOLD, MOST_OF_OLD_GLIBC), (M_TRIM_THRESHOLD, NEVER)]
 
 
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="another malloc")

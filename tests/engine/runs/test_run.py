@@ -6,7 +6,8 @@ import json
 import os
 import re
 import time
-from dataclasses import replace
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ import torch
 from ranks import Run, RunConfig, Stopped, UserError, World
 from ranks.engine.files.jsonl import read_rows
 from ranks.engine.runs.checkpoints import checkpoint
+from ranks.engine.runs.checkpoints.manifest import read_manifest
 from tests.engine.group import run_ranks
 from tests.engine.image_run import CONFIG, Crash, rows, small_runs, train
 from tests.toys import images
@@ -24,6 +26,23 @@ from tests.toys import images
 @pytest.fixture
 def runs(tmp_path: Path) -> RunConfig:
     return small_runs(tmp_path)
+
+
+@dataclass(frozen=True)
+class NoSettings:
+    """A workload without settings."""
+
+
+class Weights:
+    """What a run keeps."""
+
+    value = 0
+
+    def state_dict(self) -> dict[str, Any]:
+        return {"value": self.value}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        self.value = state["value"]
 
 
 def test_a_run_leaves_what_it_promises(runs: RunConfig) -> None:
@@ -220,6 +239,30 @@ def test_a_signal_in_the_loop_saves_the_boundary_and_ends(runs: RunConfig) -> No
     assert max(saved) == seen[-1] + 1
     assert [r["iteration"] for r in rows(runs)] == list(range(1, max(saved) + 1))
     assert [s["event"] for s in read_rows(runs.runs_dir / "r" / "sessions.jsonl")] == ["opened", "stopped"]
+
+
+def test_a_score_from_inside_an_iteration_is_not_that_of_its_start(runs: RunConfig) -> None:
+    """A stop saves the state at the start of the iteration, and the score was of the state after it."""
+    world = World.join(runs, workload="score")
+    weights = Weights()
+
+    def train_until_stopped() -> None:
+        with Run.open(NoSettings(), world, keep=dict(weights=weights)) as run:
+            for iteration in run.iterations(3, long=True):
+                weights.value += 1
+                run.save(score=-float(iteration))
+                if iteration == 1:
+                    world.stop.received = 15
+                    world.check_stop()
+
+    try:
+        with pytest.raises(Stopped):
+            train_until_stopped()
+    finally:
+        world.leave()
+    manifest = read_manifest(runs.runs_dir / "r" / "checkpoints" / "00000001")
+    assert manifest.iteration == 1
+    assert manifest.score in (None, -0.0)
 
 
 def test_the_state_of_a_run_is_finite_and_its_fingerprint_is_the_manifests(runs: RunConfig) -> None:

@@ -117,6 +117,26 @@ def test_three_non_finite_losses_in_a_row_end_the_run(tmp_path: Path) -> None:
         assert "do: check the loss function and the data of these items: no update was made before" in text
 
 
+def two_bad_updates_a_resume_and_a_third_one(world: World) -> str:
+    first, again = Learner(Line(), PLAIN, world), Learner(Line(), PLAIN, world)
+    batches = stream(data(), ITEMS, world)
+    for iteration in range(2):
+        first.step(nan_loss, batches.at(iteration))
+    first.drain()
+    again.load_state_dict(first.state_dict())
+    again.step(nan_loss, batches.at(2))
+    try:
+        again.drain()
+    except GaveUp as error:
+        return str(error)
+    return "continued"
+
+
+def test_losses_in_a_row_count_on_after_a_crash(tmp_path: Path) -> None:
+    (text,) = run_ranks(1, two_bad_updates_a_resume_and_a_third_one, config=RunConfig(shards=8), tmp_path=tmp_path)
+    assert text.startswith("3 losses in a row were not finite, the last at update 2")
+
+
 def bad_from_the_third_update(world: World) -> str:
     learner = Learner(Line(), PLAIN, world)
     batches = stream(data(), ITEMS, world)

@@ -12,6 +12,9 @@ from contextlib import suppress
 
 LARGEST_KEPT = 256 * 2**20
 """Larger buffers, such as a data set, still go back to the system when they are freed."""
+MOST_OF_OLD_GLIBC = 32 * 2**20
+"""Older versions (2.30 for example) refuse a higher limit for maps of their own. To set M_TRIM_THRESHOLD alone would
+freeze the limit where it is, at 128 KiB in a new process, and map every larger buffer on its own."""
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3
 """Of mallopt (glibc, malloc.h)."""
 NEVER = -1
@@ -19,11 +22,19 @@ SWITCHES = ("MALLOC_TRIM_THRESHOLD_", "MALLOC_MMAP_THRESHOLD_", "GLIBC_TUNABLES"
 
 
 def keep_freed_memory(largest_bytes: int = LARGEST_KEPT) -> None:
-    """Keep freed buffers of up to so many bytes in this process. Nothing changes with another C library, or where one
-    of glibc's own environment variables says what to do."""
+    """Keep freed buffers of up to so many bytes in this process, or up to as many as this glibc allows. Nothing changes
+    with another C library, or where one of glibc's own environment variables says what to do."""
     if any(name in os.environ for name in SWITCHES):
         return
     with suppress(OSError, AttributeError):  # a C library without mallopt
         libc = ctypes.CDLL(None)
-        libc.mallopt(M_MMAP_THRESHOLD, largest_bytes)
-        libc.mallopt(M_TRIM_THRESHOLD, NEVER)
+        for limit in (largest_bytes, MOST_OF_OLD_GLIBC):  # one that is refused changes nothing
+            if libc.mallopt(M_MMAP_THRESHOLD, limit):
+                libc.mallopt(M_TRIM_THRESHOLD, NEVER)
+                return
+
+
+def give_back_freed_memory() -> None:
+    """Give what this process keeps back to the system, which takes milliseconds. Nothing happens without glibc."""
+    with suppress(OSError, AttributeError):
+        ctypes.CDLL(None).malloc_trim(0)

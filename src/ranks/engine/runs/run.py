@@ -14,6 +14,7 @@ from typing import Any
 from torch import nn
 
 from ranks.engine.config import seconds
+from ranks.engine.distributed.malloc import give_back_freed_memory
 from ranks.engine.distributed.session import Session
 from ranks.engine.distributed.world import World
 from ranks.engine.export.export import export_or_warn, warn_unless_exportable
@@ -287,13 +288,16 @@ class Run:
 
     def _save(self) -> None:
         self._drain()
-        self._write(self._checkpoints.host_state())
+        if self.world.device.type == "cpu":
+            give_back_freed_memory()  # a save needs several times the bytes of the weights
+        self._write(self._checkpoints.host_state(), self._saves.score)
         self.world.save_done()
         self._saves.done()
 
-    def _write(self, state: HostState) -> None:
+    def _write(self, state: HostState, score: float | None = None) -> None:
+        """`score`: of this state; one that was given inside an iteration is not that of its start."""
         start = time.perf_counter()
-        event = self._checkpoints.write(state, self.iteration, self.time_s, self._saves.score)
+        event = self._checkpoints.write(state, self.iteration, self.time_s, score)
         if event is not None:
             self._emit(event)
             self._log.check_present()

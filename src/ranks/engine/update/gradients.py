@@ -113,12 +113,11 @@ class FlatGradients:
 class Reduction(Protocol):
     """Sums the flat buffer over shards and ranks: `begin`, the passes, `launch`, `wait`.
 
-    `before_last_backward` allows buckets to be sent during that pass; `end_shard` takes a shard's
-    gradient.
+    `before_pass` allows buckets to be sent during that pass; `end_shard` takes a shard's gradient.
     """
 
     def begin(self) -> None: ...
-    def before_last_backward(self) -> None: ...
+    def before_pass(self, *, may_send: bool) -> None: ...
     def end_shard(self, shard: int) -> None: ...
     def launch(self) -> None: ...
     def wait(self) -> None: ...
@@ -130,6 +129,10 @@ class FastReduction:
     A bucket is sent when all its gradients are computed and all buckets before it are sent.
     `launch` sends the rest, at least the last bucket, which contains the vote. Unused parameters
     and ranks without items send zeros.
+
+    Where autograd adds to a parameter several times in a pass (reentrant checkpointing, a loss
+    function that calls `backward` itself), nothing tells when its gradient is computed. The passes
+    of the first update show that; all buckets are sent by `launch` then.
     """
 
     def __init__(self, gradients: FlatGradients, comm: Comm) -> None:
@@ -137,18 +140,35 @@ class FastReduction:
         self._armed = False
         self._works: list[Pending] = []
         self._missing: list[int] = []
+        self._computed: list[bool] | None = None
+        """Of each parameter: whether this pass has added to its gradient. None outside of the passes of an update."""
+        self._adds_again = False
+        """Whether a pass has added to a gradient twice."""
         if comm.size > 1:
             for index, parameter in enumerate(gradients.parameters):
-                parameter.register_post_accumulate_grad_hook(self._hook(gradients.bucket_of[index]))
+                parameter.register_post_accumulate_grad_hook(self._hook(index, gradients.bucket_of[index]))
 
-    def _hook(self, bucket: int) -> Callable[[Tensor], None]:
+    def _hook(self, index: int, bucket: int) -> Callable[[Tensor], None]:
         def ready(_: Tensor) -> None:
+            if self._computed is None:
+                return
+            if self._computed[index]:
+                self._is_computed_again(index, bucket)
+            self._computed[index] = True
             if self._armed:
                 self._missing[bucket] -= 1
                 while len(self._works) < len(self._missing) - 1 and self._missing[len(self._works)] <= 0:
                     self._send()
 
         return ready
+
+    def _is_computed_again(self, index: int, bucket: int) -> None:
+        """Send nothing more in this pass, or in later ones. Raises UserError where the bucket is on its way."""
+        if bucket < len(self._works):
+            found = f"{self.gradients.names[index]} got gradients twice in a backward pass, in the first update once"
+            do = "use checkpointing with use_reentrant=False, and let only ranks call backward"
+            raise UserError("to sum the gradients of all ranks", found, do)
+        self._armed, self._adds_again = False, True
 
     def _send(self) -> None:
         self._works.append(self.comm.sum_async(self.gradients.buckets[len(self._works)].view))
@@ -157,16 +177,17 @@ class FastReduction:
         self._works, self._armed = [], False
         self.gradients.zero()
 
-    def before_last_backward(self) -> None:
+    def before_pass(self, *, may_send: bool) -> None:
         if self.comm.size > 1:
             self._missing = [b.num_parameters for b in self.gradients.buckets]
-            self._armed = True
+            self._computed = [False] * len(self.gradients.parameters)
+            self._armed = may_send and not self._adds_again
 
     def end_shard(self, shard: int) -> None:
         pass
 
     def launch(self) -> None:
-        self._armed = False
+        self._armed, self._computed = False, None
         while len(self._works) < len(self.gradients.buckets):
             self._send()
 
@@ -193,7 +214,7 @@ class ExactReduction:
         self.partial.clear()
         self.gradients.zero()
 
-    def before_last_backward(self) -> None:
+    def before_pass(self, *, may_send: bool) -> None:
         pass
 
     def end_shard(self, shard: int) -> None:

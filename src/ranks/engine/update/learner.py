@@ -281,12 +281,17 @@ class Learner:
     # State ------------------------------------------------------------------------------------------------------------
 
     def state_dict(self) -> dict[str, Any]:
-        """Weights and optimizer moments by parameter name, and the number of updates."""
+        """Weights and optimizer moments by parameter name, the number of updates, and how many of the last ones in a
+        row had losses that were not finite, or were skipped, where that is not 0."""
         optimizer = self.optimizer.state_dict(self.gradients.names)
-        return {"model": self.model.state_dict(), "optimizer": optimizer, "updates": self.updates}
+        in_a_row = {"non_finite_losses": self._non_finite_losses, "skipped_updates": self._skipped_updates}
+        in_a_row = {name: count for name, count in in_a_row.items() if count}
+        return {"model": self.model.state_dict(), "optimizer": optimizer, "updates": self.updates, **in_a_row}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Raises UserError naming the differences; the weights are loaded all or not at all."""
         load_weights(self.model, state["model"])
         self.optimizer.load_state_dict(state["optimizer"], self.gradients.names)
         self.updates = int(state["updates"])
+        self._non_finite_losses = int(state.get("non_finite_losses", 0))
+        self._skipped_updates = int(state.get("skipped_updates", 0))

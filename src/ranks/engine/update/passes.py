@@ -103,8 +103,7 @@ class Passes:
         still runs."""
         pieces = self.micro_batches(update)
         for piece in pieces:
-            if piece is pieces[-1] and not self._is_new(update):
-                self.reduction.before_last_backward()
+            self.reduction.before_pass(may_send=piece is pieces[-1] and not self._is_new(update))
             self.run(update, piece, totals)
 
     def _by_shard(self, update: PendingUpdate, requests: Requests) -> PassTotals:

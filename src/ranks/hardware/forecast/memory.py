@@ -53,7 +53,8 @@ def measure_need(job: Job, device: torch.device, num_ranks: int, folder: Path) -
 
     def peak(part: int, *, evaluates: bool = False) -> int | None:
         """Of a run whose passes are this part of the whole one. None: it made no update."""
-        keep_freed_memory(LARGEST_KEPT // part)  # as the whole pass will: its buffers are larger by this factor
+        # as the whole pass will, whose buffers are larger by this factor; those of an evaluation are as large as ever
+        keep_freed_memory(LARGEST_KEPT if evaluates else LARGEST_KEPT // part)
         reset_peak(device)
         items = whole // part
         rows = run_once(

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import ctypes
 import gc
-from contextlib import suppress
 
 import torch
+
+from ranks.engine.distributed.malloc import give_back_freed_memory
 
 
 def release_memory(device: torch.device) -> None:
@@ -14,5 +14,4 @@ def release_memory(device: torch.device) -> None:
     gc.collect()
     if device.type == "cuda":
         torch.cuda.empty_cache()
-    with suppress(OSError, AttributeError):  # a C library without malloc_trim
-        ctypes.CDLL(None).malloc_trim(0)
+    give_back_freed_memory()
