@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
+import re
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from numpy.typing import NDArray
 
 from ranks.chess.board import Board
 from ranks.chess.commands.players import make_player
+from ranks.chess.engine import deepening as deepening_module
 from ranks.chess.engine import player as player_module
 from ranks.chess.engine import transpositions
 from ranks.chess.engine.deepening import Deepening
@@ -23,6 +25,7 @@ from ranks.chess.engine.tables import default_values, save_tables
 from ranks.chess.engine.transpositions import ENTRY_BYTES, new_table
 from ranks.chess.players.player import Choice, Info, Limits
 from ranks.errors import UserError
+from tests.chess.fake_clock import FakeClock
 from tests.chess.positions import MATES
 from tests.chess.uci.uci_conversation import Conversation, check_script, random_script
 
@@ -197,14 +200,90 @@ def test_a_move_that_failed_high_is_played_where_its_second_search_is_interrupte
     other = next(move for move in board.legal_moves() if move != found.move)
     searches = iter([True, False])
 
-    def run(stopped: Callable[[], bool]) -> bool:
+    def search(state: EngineState, max_nodes: int) -> bool:
         finished = next(searches)
         root = state.frames[0:1]
         root["best"], root["best_move"], root["pv_length"] = (500, other, 1) if finished else (-9999, 0, 0)
         state.pv[0, 0] = other
         return finished
 
-    monkeypatch.setattr(deepening, "_run", run)
-    lines, finished = deepening.iterate(5, lambda: False)
+    monkeypatch.setattr(deepening_module, "run_search", search)
+    lines, finished = deepening.iterate(5, lambda: True)
     assert not finished
-    assert [(line.move, line.score_cp) for line in lines] == [(other, 500)]
+    assert [(line.move, line.score_cp, line.is_lower_bound) for line in lines] == [(other, 500, True)]
+
+
+def test_a_score_that_is_a_lower_bound_is_reported_as_one() -> None:
+    """With some numbers of nodes the search ends after a score above its window, before the score is known."""
+    player, board = make_player(SMALL), Board("r2q1rk1/1b2bppp/p2ppn2/1p6/3NPP2/2N1B3/PPPQ2PP/2KR1B1R w - - 0 13")
+    nodes_of_kind: dict[bool, int] = {}
+    for nodes in range(16_000, 22_000, 500):
+        player.new_game(0)
+        nodes_of_kind[player.choose(board, Limits(nodes=nodes)).is_lower_bound] = nodes
+    assert set(nodes_of_kind) == {False, True}
+    with Conversation(lambda: make_player(SMALL)) as gui:
+        gui.send(f"position fen {board.fen()}")
+        for is_bound, nodes in nodes_of_kind.items():
+            gui.send("setoption name Clear Hash")
+            *lines, _ = gui.ask(f"go nodes {nodes}", "bestmove")
+            assert [" lowerbound " in line for line in lines] == [False] * (len(lines) - 1) + [is_bound]
+
+
+def test_a_long_search_reports_its_nodes_every_second_from_the_third_on() -> None:
+    """A client takes a minute without any line for an engine that hangs."""
+    clock = FakeClock()
+    with Conversation(lambda: make_player(SMALL), clock) as gui:
+        gui.send("position startpos")
+        gui.send("go infinite")
+        lines = gui.expect("info depth 6 ")
+        for seconds, milliseconds in ((2.75, None), (0.25, 3000), (0.75, None), (0.5, 4250), (5.0, 9250)):
+            clock.advance(seconds)
+            if milliseconds is not None:
+                lines += gui.expect("info nodes ")
+                assert re.fullmatch(rf"info nodes \d+ nps \d+ time {milliseconds}", lines[-1])
+        lines += gui.ask("stop", "bestmove")
+    assert sum(line.startswith("info nodes ") for line in lines) == 3
+
+
+def test_reports_of_nodes_change_no_move() -> None:
+    board = Board("r1bqkb1r/pppp1ppp/2n2n2/4p3/2B1P3/5N2/PPPP1PPP/RNBQK2R w KQkq - 4 4")
+    seen: list[tuple[int, float]] = []
+    limits = Limits(nodes=30_000, now=FakeClock(tick_s=0.5), on_progress=lambda *found: seen.append(found))
+    assert make_player(SMALL).choose(board, limits) == make_player(SMALL).choose(board, Limits(nodes=30_000))
+    assert seen[0][1] >= 3.0
+    assert all(later[0] >= earlier[0] and later[1] >= earlier[1] + 1 for earlier, later in itertools.pairwise(seen))
+
+
+@pytest.fixture
+def started(monkeypatch: pytest.MonkeyPatch) -> list[threading.Thread]:
+    """The threads that were started since."""
+    threads: list[threading.Thread] = []
+
+    class Kept(threading.Thread):
+        def start(self) -> None:
+            threads.append(self)
+            super().start()
+
+    monkeypatch.setattr(threading, "Thread", Kept)
+    return threads
+
+
+def test_helper_threads_are_started_once_for_a_move_and_end_with_it(started: list[threading.Thread]) -> None:
+    player = make_player("engine:tables?Hash=1&Threads=2")
+    for fen in MATES[2]:
+        player.new_game(0)
+        assert player.choose(Board(fen), Limits(mate=2)).mate_in == 2, fen
+    assert player.choose(Board(), Limits(depth=6)).move in Board().legal_moves()
+    assert len(started) == len(MATES[2]) + 1
+    assert not any(thread.is_alive() for thread in started)
+
+
+def test_helper_threads_end_where_a_search_fails(started: list[threading.Thread]) -> None:
+    def fail(info: Info) -> None:
+        if info.depth == 4:
+            raise BrokenPipeError
+
+    with pytest.raises(BrokenPipeError):
+        make_player(SMALL).choose(Board(), Limits(threads=3, on_info=fail))
+    assert len(started) == 2
+    assert not any(thread.is_alive() for thread in started)

@@ -51,7 +51,7 @@ for line in sys.stdin:
             marker = sys.argv[2] + ".started"
             time.sleep(0.5 if os.path.exists(marker) else (open(marker, "w").close() or 60))
         if fault == "talks":
-            for _ in range(15): say("info depth 1 currmove e2e4")
+            for _ in range(15): say("info depth 1 currmove e2e4"); say("info nodes 7 nps 3 time 2500")
         if fault == "floods":
             while True: say("# thinking hard about nothing " * 10)
         if fault == "one long line":

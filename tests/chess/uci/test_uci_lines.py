@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+from dataclasses import replace
 
 import pytest
 
@@ -11,7 +12,7 @@ from ranks.chess.board import Board, move_to_uci
 from ranks.chess.players.player import Clock, Limits
 from ranks.chess.uci.engine import read_lines
 from ranks.chess.uci.go import GoCommand, go_command
-from ranks.chess.uci.lines import Option, format_info, parse_info, parse_option
+from ranks.chess.uci.lines import Option, format_info, format_progress, parse_info, parse_option
 
 
 @pytest.mark.parametrize(
@@ -39,7 +40,19 @@ def test_lines_are_read_and_written() -> None:
     text = format_info(info, ["d2d4", "d7d5"], with_multipv=True)
     assert text == "info depth 5 multipv 2 score mate -3 nodes 77 nps 308 time 250 pv d2d4 d7d5"
     assert parse_info(text.removeprefix("info "), board) == info
-    for nothing in ["", "depth 3", "string score cp 3", "score cp", "score cp many", "depth 1 score cp 3 upperbound"]:
+    assert format_progress(7, 2.5) == "info nodes 7 nps 3 time 2500"
+    bound = format_info(replace(info, mate_in=None, score_cp=99, is_lower_bound=True), [], with_multipv=False)
+    assert bound == "info depth 5 score cp 99 lowerbound nodes 77 nps 308 time 250"
+    assert parse_info(bound.removeprefix("info "), board) is None, "no exact score"
+    for nothing in [
+        "",
+        "depth 3",
+        "nodes 7 nps 3 time 2500",
+        "string score cp 3",
+        "score cp",
+        "score cp many",
+        "depth 1 score cp 3 upperbound",
+    ]:
         assert parse_info(nothing, board) is None
     option = parse_option("option name Clear Hash type button")
     assert option == Option("Clear Hash", "button")

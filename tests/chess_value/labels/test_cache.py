@@ -113,6 +113,22 @@ def test_a_limit_holds_for_all_who_name_none(tmp_path: Path, monkeypatch: pytest
     assert said == []
 
 
+def test_a_limit_that_another_run_raises_holds_for_the_runs_that_are_open(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(label_cache, "DEFAULT_BYTES", 100 * BYTES_PER_LABEL + 5_000)
+    said: list[str] = []
+    is_open, with_its_own = cache_of(tmp_path, said), cache_of(tmp_path / "other", said, 100 * BYTES_PER_LABEL + 5_000)
+    is_open.add(BOARDS[:50], CP[:50])
+    for root in (tmp_path, tmp_path / "other"):
+        cache_of(root, most_bytes=1 << 20).add(MORE_BOARDS, CP)
+    is_open.add(BOARDS[50:], CP[50:])  # more than it was opened with
+    assert said == []
+    assert len(cache_of(tmp_path)) == 600
+    with_its_own.add(BOARDS, CP)
+    assert ["oldest labels are dropped" in line for line in said] == [True]
+
+
 def damaged(path: Path) -> None:
     content = bytearray(path.read_bytes())
     content[-300] ^= 1
@@ -175,6 +191,18 @@ def test_an_exported_cache_is_imported(tmp_path: Path) -> None:
     assert [(one.about, len(one)) for one in caches_in(there)] == [(ABOUT, 300)]
 
 
+ODD_LIMITS = ("x/../../../../tmp/evil", "/tmp/evil", "a\0", "nodes:5/..", "nodes:05", "nodes:5\n", "")
+"""The limit is part of the name of a folder."""
+
+
+def with_limit(path: Path, limit: str) -> None:
+    """Write labels of another limit, complete with their sha256."""
+    arrays = safetensors.numpy.load_file(path)
+    about = json.loads(arrays["about_B"].tobytes()) | {"limit": limit}
+    arrays["about_B"] = np.frombuffer(json.dumps(about).encode(), np.uint8)
+    safetensors.numpy.save_file(arrays, path)
+
+
 @pytest.mark.parametrize(
     ("harm", "found"),
     [
@@ -189,6 +217,7 @@ def test_an_exported_cache_is_imported(tmp_path: Path) -> None:
             ),
             "labels of format 9, this version reads 1",
         ),
+        *((lambda path, limit=limit: with_limit(path, limit), "labels of the limit ") for limit in ODD_LIMITS),
     ],
 )
 def test_a_file_that_is_no_export_is_refused(harm: object, found: str, tmp_path: Path) -> None:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import gzip
+import random
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from ranks.bounded_file import VARIABLE
 from ranks.chess.board import Board
 from ranks.chess.engine.quiet import quiet_mask
 from ranks.chess.fen import format_fen, parse_fen
@@ -130,6 +133,35 @@ def test_a_few_bad_lines_of_many_are_named_and_skipped(tmp_path: Path) -> None:
     assert "3 lines cannot be read so far" in error.value.found
 
 
+@pytest.mark.parametrize("kind", ["csv", "epd"])
+def test_what_is_wrong_with_a_whole_file_counts_as_no_bad_line(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    comma = "," if kind == "csv" else " ce "
+    end = "\n" if kind == "csv" else ";\n"
+    lines = [f"{format_fen(words)}{comma}{40 + at}{end}" for at, words in enumerate(random_boards(400, seed=7))]
+    packed = gzip.compress("".join(random.Random(1).choices(lines, k=4000)).encode())
+    cut, long = tmp_path / f"cut.{kind}.gz", tmp_path / f"long.{kind}"
+    cut.write_bytes(packed[: len(packed) * 3 // 4])
+    long.write_text("".join([*lines * 5, "x" * 3000, "\n", *lines]))
+    monkeypatch.setenv(VARIABLE, "1")  # lines of 1 KiB
+    for path, found in ((cut, "a damaged gzip file"), (long, "a line of more than")):
+        said: list[str] = []
+        with pytest.raises(UserError, match=found) as error:
+            read(path, said=said)
+        assert str(path) in error.value.found
+        assert "cannot be read" not in error.value.found
+        assert said == []
+
+
+def test_a_row_that_is_no_csv_is_a_bad_line(tmp_path: Path) -> None:
+    good = [f"{format_fen(words)},{40 + at}" for at, words in enumerate(random_boards(400, seed=7))]
+    said: list[str] = []
+    path = written(tmp_path / "a.csv", *good[:200], f"{'x' * 200_000},1", *good[200:])
+    assert read(path, said=said).num_positions == read(written(tmp_path / "b.csv", *good)).num_positions
+    assert said == [f"skipped the positions of {path}, line 201: field larger than field limit (131072)"]
+
+
 def test_games_that_have_ended_give_nothing(tmp_path: Path) -> None:
     mated = "7k/6Q1/6K1/8/8/8/8/8 b - - 0 1"
     assert read(written(tmp_path / "a.csv", f"{mated},#0", f"{START},35")).cp_N.tolist() == [35]
@@ -159,7 +191,10 @@ def test_games_of_variants_and_abandoned_games_teach_no_result(tmp_path: Path) -
     assert read(game('[Variant "King of the Hill"]\n'), said=said).num_positions == 0
     assert "the tag Variant: King of the Hill has other rules" in said[0]
     assert 1 in read(game('[Variant "From Position"]\n')).result_N
-    assert set(read(game('[Termination "Abandoned"]\n')).result_N.tolist()) == {NO_RESULT}
+    for without in ("Abandoned", "Rules infraction", "alice won - game abandoned", "Game abandoned"):
+        assert set(read(game(f'[Termination "{without}"]\n')).result_N.tolist()) == {NO_RESULT}, without
+    for normal in ("Normal", "Time forfeit", "alice won by resignation", "abandoned_king won on time"):
+        assert 1 in read(game(f'[Termination "{normal}"]\n')).result_N, normal
 
 
 def test_a_folder_is_read_whole_or_refused(tmp_path: Path) -> None:

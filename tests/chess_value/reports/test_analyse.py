@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
+from ranks.chess.board import Board
 from ranks.chess.pgn import read_games
+from ranks.chess.players.player import Choice, Forfeit, Limits
 from ranks.cli.main import main
 from ranks.engine.export.about import ExportAbout
 from ranks.engine.export.export import export_model
+from ranks.progress import ProgressBar
+from ranks.workloads.chess_value.analysis.games import GamesAnalysis
 from ranks.workloads.chess_value.config import ValueNetConfig
 from ranks.workloads.chess_value.net.building import build_net
 
@@ -56,6 +61,53 @@ def test_mistakes_mates_and_damaged_games_are_named(folder: Path, capsys: pytest
     assert "[%eval #1," in first.comments[6]
     assert "Blunder: the win probability of black falls" in first.comments[6]
     assert 7 not in first.comments, "the game is over there"
+
+
+def test_the_file_that_is_read_is_not_written(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """By whatever name: the first game that was done emptied the file."""
+    (folder / "annotated.pgn").write_text(GAMES)
+    (folder / "linked").mkdir()
+    (folder / "linked" / "annotated.pgn").symlink_to(folder / "games.pgn")
+    for flags in (["annotated.pgn", "--out", "."], ["games.pgn", "--out", "linked"]):
+        assert main(["chess-value", "analyse", *flags, "--player", "engine", "--depth", "1"]) == 2
+        assert f"{flags[2]}/annotated.pgn".removeprefix("./") + " is the file that is read" in capsys.readouterr().err
+    assert (folder / "annotated.pgn").read_text() == (folder / "games.pgn").read_text() == GAMES
+
+
+@dataclass
+class FailingPlayer:
+    """Scores the positions of the first game, five of them, and then raises."""
+
+    error: BaseException
+    left: int = 5
+    name: str = "failing"
+
+    def new_game(self, seed: int) -> None: ...
+
+    def choose(self, board: Board, limits: Limits) -> Choice:
+        self.left -= 1
+        if self.left < 0:
+            raise self.error
+        return Choice(board.legal_moves()[0], 0)
+
+    def close(self) -> None: ...
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), Forfeit("died"), OSError("full")])
+def test_an_earlier_analysis_stays_until_the_end(error: BaseException, folder: Path) -> None:
+    """Then the games that were done replace it. On a full disk both stay."""
+    (folder / "out").mkdir()
+    kept = folder / "out" / "annotated.pgn"
+    kept.write_text("an earlier analysis")
+    (folder / "games.pgn").write_text("1. e4 e5 *\n\n1. d4 d5 2. c4 e6 3. Nc3 *\n")
+    with ProgressBar() as bar:
+        analysis = GamesAnalysis(FailingPlayer(error), Limits(depth=1), "failing", folder / "out", bar)
+        with pytest.raises(type(error)):
+            analysis.run(folder / "games.pgn", None)
+    parts = [folder / "out" / "annotated.pgn.part"] if isinstance(error, OSError) else []
+    assert sorted(path for path in (folder / "out").glob("annotated.pgn.*")) == parts
+    assert (kept.read_text() == "an earlier analysis") == bool(parts)
+    assert [len(game.moves) for game in read_games([*parts, kept][0])] == [2]
 
 
 UNCLAIMED = """[Result "0-1"]

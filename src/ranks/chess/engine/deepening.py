@@ -1,18 +1,24 @@
 """Iterative deepening of one root: aspiration windows, several lines, several threads.
 
 Each line is searched with a narrow window around its score at the depth before. A score outside of the window is
-searched again with a wider one. More threads search the same root into the same transposition table, every other one
-a ply deeper (lazy SMP); the first one gives the result.
+searched again with a wider one. More threads search the same root into the same transposition table (lazy SMP); the
+first one gives the result:
+
+    first thread    depth 1, depth 2, ...: windows, lines, limits
+    helper threads  the whole window, from the depth of the first thread on, every other one a ply deeper; each goes on
+                    to the next depth by itself until the move is chosen
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
 
 from ranks.chess.core.alphabeta_state import MATE, MATE_FLOOR, UNKNOWN
 from ranks.chess.engine.search import run_search
-from ranks.chess.engine.state import EngineState, start
+from ranks.chess.engine.state import MAX_SEARCH_DEPTH, EngineState, start
 from ranks.chess.players.player import Choice
 
 NODES_AT_ONCE = 2048
@@ -31,6 +37,8 @@ class Deepening:
         self.max_nodes = max_nodes
         self.best_share = 0.0
         """The share of the last iteration's nodes that were below its best move."""
+        self._depth = 1
+        """Of the present iteration."""
         self._num_lines, self._all_moves = min(lines, len(moves)), all_moves
         self._scores_cp: list[int | None] = []
 
@@ -39,9 +47,25 @@ class Deepening:
         """Of all threads so far."""
         return sum(int(state.control["nodes"][0]) for state in self.states)
 
+    @contextmanager
+    def helpers(self) -> Generator[None]:
+        """Run the helper threads, one for each state but the first, inside this block. They have ended after it."""
+        ended = threading.Event()
+        threads: list[threading.Thread] = []
+        try:
+            for number in range(1, len(self.states)):
+                thread = threading.Thread(target=self._help, args=(number, ended), name=f"helper {number}")
+                thread.start()
+                threads.append(thread)
+            yield
+        finally:
+            ended.set()
+            for thread in threads:
+                thread.join()
+
     def iterate(self, depth: int, stopped: Callable[[], bool]) -> tuple[list[Choice], bool]:
         """Search to a depth. Returns the best lines found, best first, and whether no limit interrupted the search."""
-        first = self.states[0]
+        first, self._depth = self.states[0], depth
         first.root_nodes[self.moves] = 0
         lines: list[Choice] = []
         rest, finished = self.moves, True
@@ -70,8 +94,7 @@ class Deepening:
         all_moves = self._all_moves and len(moves) == len(self.moves)
         failed_high: Choice | None = None
         while True:
-            for number, state in enumerate(self.states):
-                start(state, moves, depth + number % 2, alpha, beta, all_moves=all_moves)
+            start(self.states[0], moves, depth, alpha, beta, all_moves=all_moves)
             finished = self._run(stopped)
             root = self.states[0].frames[0]
             score = int(root["best"])
@@ -85,7 +108,7 @@ class Deepening:
             elif score <= alpha:
                 alpha, beta = score - width_cp, (alpha + beta) // 2
             else:
-                failed_high = self._line(depth)
+                failed_high = replace(self._line(depth), is_lower_bound=True)
                 best = int(root["best_move"])
                 moves = [best, *(move for move in moves if move != best)]
                 beta = score + width_cp
@@ -104,27 +127,22 @@ class Deepening:
 
     def _run(self, stopped: Callable[[], bool]) -> bool:
         """Search until the first state is finished; False if a limit was reached first."""
-        done = threading.Event()
-        assistants = [threading.Thread(target=self._assist, args=(state, done)) for state in self.states[1:]]
-        for assistant in assistants:
-            assistant.start()
-        try:
-            return self._run_first(stopped)
-        finally:
-            done.set()
-            for assistant in assistants:
-                assistant.join()
-
-    def _run_first(self, stopped: Callable[[], bool]) -> bool:
         while not self._step(self.states[0]):
             if self.nodes >= self.max_nodes or stopped():
                 return False
         return True
 
-    def _assist(self, state: EngineState, done: threading.Event) -> None:
-        """Fill the shared table until the first thread is finished."""
-        while not done.is_set() and self.nodes < self.max_nodes and not self._step(state):
-            pass
+    def _help(self, number: int, ended: threading.Event) -> None:
+        """The body of a helper thread: fill the shared table until `ended` is set or all nodes are used."""
+        state, depth = self.states[number], 0
+        while depth < MAX_SEARCH_DEPTH:
+            depth = max(depth + 1, min(self._depth + number % 2, MAX_SEARCH_DEPTH))
+            start(state, self.moves, depth, -UNKNOWN, UNKNOWN, all_moves=self._all_moves)
+            finished = False
+            while not finished:
+                if ended.is_set() or self.nodes >= self.max_nodes:
+                    return
+                finished = self._step(state)
 
     def _step(self, state: EngineState) -> bool:
         """Search some nodes, at most a thread's share of those that are left; True if the search is finished."""

@@ -24,6 +24,8 @@ ENTRIES_PER_NODE = 2
 """The size of the table where nothing is kept from move to move."""
 NO_LIMIT = 1 << 62
 MOST_THREADS, MOST_HASH_MIB = 256, 4096
+FIRST_PROGRESS_S, PROGRESS_S = 3.0, 1.0
+"""When a search first reports its nodes, and how often from then on: one iteration can take minutes."""
 
 
 @dataclass(frozen=True)
@@ -83,29 +85,37 @@ class EnginePlayer:
         all_moves = len(moves) == len(legal)
         deepening = Deepening(states, moves, limits.multipv, all_moves=all_moves, max_nodes=most_nodes)
 
+        progress_s = started_s + FIRST_PROGRESS_S
+
         def stopped() -> bool:
+            nonlocal progress_s
+            now_s = limits.now()
+            if limits.on_progress is not None and now_s >= progress_s:
+                progress_s = now_s + PROGRESS_S
+                limits.on_progress(deepening.nodes, now_s - started_s)
             asked = limits.should_stop is not None and limits.should_stop()
-            return asked or limits.now() >= started_s + plan.most_s
+            return asked or now_s >= started_s + plan.most_s
 
         best, steady = Choice(moves[0], pv=(moves[0],)), 0
         reported: Choice | None = None
         most_depth = min(settings.depth or MAX_SEARCH_DEPTH, limits.depth or MAX_SEARCH_DEPTH, MAX_SEARCH_DEPTH)
-        for depth in range(1, most_depth + 1):
-            lines, finished = deepening.iterate(depth, stopped)
-            if lines:
-                steady = steady + 1 if lines[0].move == best.move else 0
-                fallen_cp = score_of(best) - score_of(lines[0])
-                best = lines[0]
-                progress = Progress(best, len(moves), steady, fallen_cp, deepening.best_share)
-                elapsed_s = limits.now() - started_s
-                if finished:
-                    _report(lines, limits, elapsed_s)
-                    reported = best
-                since_s, timed = (limits.ponder_hit and limits.ponder_hit()) or (started_s, limits)
-                if is_settled(progress, timed, time_plan(timed), limits.now() - since_s):
+        with deepening.helpers():
+            for depth in range(1, most_depth + 1):
+                lines, finished = deepening.iterate(depth, stopped)
+                if lines:
+                    steady = steady + 1 if lines[0].move == best.move else 0
+                    fallen_cp = score_of(best) - score_of(lines[0])
+                    best = lines[0]
+                    progress = Progress(best, len(moves), steady, fallen_cp, deepening.best_share)
+                    elapsed_s = limits.now() - started_s
+                    if finished:
+                        _report(lines, limits, elapsed_s)
+                        reported = best
+                    since_s, timed = (limits.ponder_hit and limits.ponder_hit()) or (started_s, limits)
+                    if is_settled(progress, timed, time_plan(timed), limits.now() - since_s):
+                        break
+                if not finished or deepening.nodes >= most_nodes or stopped():
                     break
-            if not finished or deepening.nodes >= most_nodes or stopped():
-                break
         choice = replace(best, nodes=deepening.nodes)
         if best is not reported:  # it is of an interrupted iteration
             _report([choice], limits, limits.now() - started_s)
@@ -154,7 +164,8 @@ def _report(lines: Sequence[Choice], limits: Limits, elapsed_s: float) -> None:
     if limits.on_info:
         nodes = max(line.nodes for line in lines)
         for rank, line in enumerate(lines, start=1):
-            limits.on_info(Info(line.depth, line.score_cp, line.mate_in, nodes, elapsed_s, line.pv, rank))
+            bound = line.is_lower_bound
+            limits.on_info(Info(line.depth, line.score_cp, line.mate_in, nodes, elapsed_s, line.pv, rank, bound))
 
 
 def engine_player(spec: str, argument: str | None, options: Mapping[str, str]) -> EnginePlayer:

@@ -57,6 +57,8 @@ class Info:
     """The principal variation, starting with the player's own move."""
     multipv: int = 1
     """The rank of this line, 1 for the best."""
+    is_lower_bound: bool = False
+    """Whether the score may be higher: the search was interrupted before it knew."""
 
 
 class PonderHit(NamedTuple):
@@ -104,6 +106,9 @@ class Limits:
     player may end it earlier."""
     on_info: Callable[[Info], None] | None = None
     """Called from within `choose`."""
+    on_progress: Callable[[int, float], None] | None = None
+    """Called from within `choose` with the nodes and the seconds so far, by players that may search for a long time
+    between two calls of `on_info`."""
     on_message: Callable[[str], None] | None = None
     """Called from within `choose` with a sentence for the user."""
     now: Callable[[], float] = time.perf_counter
@@ -124,6 +129,7 @@ class Choice:
     nodes: int = 0
     pv: tuple[int, ...] = ()
     """Starts with `move` if the player searches."""
+    is_lower_bound: bool = False
 
 
 class Player(Protocol):

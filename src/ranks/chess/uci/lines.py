@@ -136,7 +136,16 @@ def format_info(info: Info, moves: list[str], *, with_multipv: bool) -> str:
         words.append(f"score mate {info.mate_in}")
     elif info.score_cp is not None:
         words.append(f"score cp {info.score_cp}")
-    milliseconds = round(1000 * info.elapsed_s)
-    nodes_per_second = round(info.nodes / max(info.elapsed_s, 1e-6))
-    words.append(f"nodes {info.nodes} nps {nodes_per_second} time {milliseconds}")
+    if info.is_lower_bound:
+        words.append("lowerbound")
+    words.append(_speed(info.nodes, info.elapsed_s))
     return " ".join([*words, "pv", *moves] if moves else words)
+
+
+def format_progress(nodes: int, elapsed_s: float) -> str:
+    """Format an `info` line without a score."""
+    return f"info {_speed(nodes, elapsed_s)}"
+
+
+def _speed(nodes: int, elapsed_s: float) -> str:
+    return f"nodes {nodes} nps {round(nodes / max(elapsed_s, 1e-6))} time {round(1000 * elapsed_s)}"

@@ -9,7 +9,7 @@ from dataclasses import replace
 from ranks.chess.board import Board, move_to_uci
 from ranks.chess.players.player import Choice, Info, Limits, Player, PonderHit
 from ranks.chess.players.time_plan import time_plan
-from ranks.chess.uci.lines import format_info
+from ranks.chess.uci.lines import format_info, format_progress
 
 NO_MOVE = "bestmove 0000"
 
@@ -78,6 +78,7 @@ class SearchThread(threading.Thread):
             should_stop=self._should_stop,
             ponder_hit=(lambda: self._hit) if pondering else None,
             on_info=self._report,
+            on_progress=self._report_progress,
             on_message=self._say,
         )
         return best_move(self._player.choose(board, limits))
@@ -93,6 +94,9 @@ class SearchThread(threading.Thread):
 
     def _report(self, info: Info) -> None:
         self._write(format_info(info, [move_to_uci(move) for move in info.pv], with_multipv=self._limits.multipv > 1))
+
+    def _report_progress(self, nodes: int, elapsed_s: float) -> None:
+        self._write(format_progress(nodes, elapsed_s))
 
 
 def best_move(choice: Choice) -> str:

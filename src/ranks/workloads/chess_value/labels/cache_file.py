@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ranks.engine.files.strict_json import parse_object
+from ranks.workloads.chess_value.config import LIMIT, STATIC
 from ranks.workloads.chess_value.labels.units import MATE_CP
 
 FORMAT = 1
@@ -89,7 +90,11 @@ def about_of(arrays: dict[str, NDArray[Any]]) -> tuple[CacheAbout, str]:
         about = parse_object(arrays["about_B"].tobytes())
         if about["format"] != FORMAT:
             raise UnfitLabels(f"labels of format {about['format']}, this version reads {FORMAT}")
-        return CacheAbout(str(about["engine"]), str(about["limit"])), str(about["sha256"])
+        engine, limit = str(about["engine"]), str(about["limit"])
+        engine.encode()  # a lone surrogate is a ValueError
+        if limit != STATIC and LIMIT.fullmatch(limit) is None:  # it is part of a folder's name
+            raise UnfitLabels(f"labels of the limit {limit[:40]!r}, not of nodes:N, depth:D or static")
+        return CacheAbout(engine, limit), str(about["sha256"])
     except (KeyError, ValueError) as error:
         raise UnfitLabels(f"no file of labels ({type(error).__name__}: {error})"[:200]) from None
 

@@ -70,8 +70,8 @@ class LabelCache:
     ) -> None:
         """Open the cache, or make it. Raises UserError where the folder cannot be written.
 
-        most_bytes: the limit from now on; without it the one that was given last, or DEFAULT_BYTES. report: gets one
-        line for each file that cannot be used."""
+        most_bytes: the limit from now on; without it the one that was given last, also by another run meanwhile, or
+        DEFAULT_BYTES. report: gets one line for each file that cannot be used."""
         self.about, self.path = about, root / folder_name(about)
         self._report = report
         with writing(f"the label cache {root}", root, KEPT):
@@ -80,8 +80,9 @@ class LabelCache:
             report(f"the label cache {other} is of another version of ranks: it is left alone and not used")
         self._folder = KeptFolder(self.path)
         self._labels: dict[KeptFile, CachedLabels] = {}
-        self.refresh()
+        self._has_own_limit = most_bytes is not None
         self.most_bytes = self._limit() if most_bytes is None else self._set_limit(most_bytes)
+        self.refresh()
 
     def __len__(self) -> int:
         """Labels of all files; a position counts twice if two runs labelled it at the same time."""
@@ -126,7 +127,9 @@ class LabelCache:
             self._tidy()
 
     def refresh(self) -> None:
-        """See the files that other runs have added or dropped since."""
+        """See the files that other runs have added or dropped since, and the limit that they have set."""
+        if not self._has_own_limit:
+            self.most_bytes = self._limit()
         files = self._folder.listing(FILES)
         for gone in self._labels.keys() - set(files):
             del self._labels[gone]
@@ -182,7 +185,7 @@ class LabelCache:
         with writing(f"the label cache {self.path}", self.path, KEPT), tried(self.path / "lock") as locked:
             if not locked:
                 return
-            self.refresh()  # another run may have merged the files that this one still maps
+            self.refresh()  # another run may have merged the files that this one still maps, or raised the limit
             small = self._small()
             if len(small) > MOST_FILES:
                 file = self._write(merged([self._labels[part] for part in small]))

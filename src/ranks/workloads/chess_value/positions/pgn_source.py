@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
@@ -28,8 +29,9 @@ from ranks.workloads.chess_value.positions.sourced import (
 
 SUFFIXES = (".pgn", ".pgn.gz")
 OTHER_SUFFIXES = (".pgn.zst", ".pgn.bz2", ".pgn.xz", ".pgn.zip")
-NO_RESULT = ("abandoned", "rules infraction")
-"""The tag Termination of games whose result says nothing about the position."""
+NO_RESULT = re.compile(r"\b(abandoned|rules infraction)\b", re.IGNORECASE)
+"""In the tag Termination of games whose result says nothing about the position. Lichess writes 'Abandoned', chess.com
+'NAME won - game abandoned'."""
 NAMED = 5
 """Damaged games that are named; more are only counted."""
 
@@ -85,7 +87,7 @@ def positions_of_game(game: PgnGame, options: SourceOptions) -> SourcedPositions
     if weight < 1:
         used_P &= numpy_generator(options.seed, "value/pgn", 0, number).random(len(boards_P13)) < weight
     boards_N13 = boards_P13[used_P]
-    without = game.headers.get("Termination", "").lower() in NO_RESULT
+    without = NO_RESULT.search(game.headers.get("Termination", "")) is not None
     count, result = len(boards_N13), None if without else RESULTS.get(game.result)
     validates = is_validation(number, options.validation_share)
     return sourced(boards_N13, [None] * count, [result] * count, "pgn", [validates] * count)

@@ -123,18 +123,29 @@ def first_epd_line(path: Path) -> ScoredLine | None:
 def _csv_lines(path: Path, units: ScoreUnits, bad: BadLines | None) -> Iterator[ScoredLine]:
     """`bad`: skips bad lines; without it each raises UserError."""
     with _text(path) as text:
-        rows = csv.reader(text)
-        while True:
+        for number, row in _csv_rows(text, path, bad):
             try:
-                row = next(rows, None)
-                if row is None:
-                    return
-                line = _csv_line(row, path, rows.line_num, units)
-            except (UserError, csv.Error) as error:
-                _skip(error, f"the positions of {path}, line {rows.line_num}", CSV_LINE, bad)
+                line = _csv_line(row, path, number, units)
+            except UserError as error:
+                _skip(error, bad)
                 continue
             if line is not None:
                 yield _good(line, bad)
+
+
+def _csv_rows(text: Iterable[str], path: Path, bad: BadLines | None) -> Iterator[tuple[int, list[str]]]:
+    """The rows with the numbers of their lines. A row that is no CSV counts as a bad line; what is wrong with the whole
+    file raises UserError."""
+    rows = csv.reader(text)
+    while True:
+        try:
+            row = next(rows, None)
+        except csv.Error as error:
+            _skip(UserError(f"the positions of {path}, line {rows.line_num}", str(error), CSV_LINE), bad)
+            continue
+        if row is None:
+            return
+        yield rows.line_num, row
 
 
 def _csv_line(row: list[str], path: Path, line: int, units: ScoreUnits) -> ScoredLine | None:
@@ -155,7 +166,7 @@ def _epd_lines(path: Path, units: ScoreUnits, bad: BadLines | None) -> Iterator[
             try:
                 line = _epd_line(text, path, number, units)
             except UserError as error:
-                _skip(error, error.asked, error.do, bad)
+                _skip(error, bad)
                 continue
             if line is not None:
                 yield _good(line, bad)
@@ -188,12 +199,11 @@ def epd_mate(score: str) -> str:
     return f"#{'-' if match['sign'] == '-' else ''}{moves}"
 
 
-def _skip(error: Exception, asked: str, do: str, bad: BadLines | None) -> None:
-    """Skip a line, or raise UserError."""
-    problem = error if isinstance(error, UserError) else UserError(asked, str(error), do)
+def _skip(error: UserError, bad: BadLines | None) -> None:
+    """Skip a line, or raise its error."""
     if bad is None:
-        raise problem from None
-    bad.skip(problem)
+        raise error from None
+    bad.skip(error)
 
 
 def _good(line: ScoredLine, bad: BadLines | None) -> ScoredLine:
