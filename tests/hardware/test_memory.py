@@ -13,7 +13,9 @@ import pytest
 import torch
 
 from ranks import RunConfig
+from ranks.engine.runs.checkpoints.checkpoint_writer import CheckpointWriter
 from ranks.engine.runs.folder import EVENTS_FILE
+from ranks.engine.runs.metrics_rows import peak_memory_bytes
 from ranks.engine.update.learner import SPLIT_WARNING
 from ranks.hardware.forecast import memory
 from ranks.hardware.forecast.memory_need import MemoryNeed
@@ -27,12 +29,21 @@ UPDATE = {"train/grad_norm": 1.0}
 """A row with an update."""
 
 
-def measured(monkeypatch: pytest.MonkeyPatch, peak: Callable[[int, bool], int], row: dict[str, Any]) -> Any:
-    """The need of a job with passes of 64 items. `peak`: of a run with so many items, which evaluates or not."""
+def measured(
+    monkeypatch: pytest.MonkeyPatch, peak: Callable[[int, bool], int], row: dict[str, Any], save: int = 0
+) -> Any:
+    """The need of a job with passes of 64 items. `peak`: of a run with so many items, which evaluates or not; `save`:
+    of the save at its end."""
     held = [0]
 
-    def run_once(job: Job, *_: Any, max_time: str | None = None, **__: Any) -> SimpleNamespace:
+    def run_once(
+        job: Job, *_: Any, max_time: str | None = None, watch: Callable[[], None], **__: Any
+    ) -> SimpleNamespace:
+        held[0] = 0
+        watch()
         held[0] = peak(job.config.global_batch, max_time is None)
+        watch()
+        held[0] = max(held[0], save)
         return SimpleNamespace(rows=[row])
 
     monkeypatch.setattr(memory, "run_once", run_once)
@@ -49,6 +60,44 @@ def test_the_line_comes_from_passes_and_an_evaluation_is_measured_apart(monkeypa
     assert [need.largest_pass(limit) for limit in (4999, 6000)] == [0, 500]
     need = measured(monkeypatch, lambda items, evaluates: 1000 + 10 * items + evaluates, UPDATE)
     assert need.peak_bytes == 1640
+
+
+@pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="no peak of a process is reset here")
+def test_a_save_does_not_hide_what_passes_need(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It needs more than an eighth and a quarter of a pass, and less than a whole one."""
+    need = measured(monkeypatch, lambda items, _: 1000 + 100 * items, UPDATE, save=5000)
+    assert need == MemoryNeed(64, 1000.0, 100.0, 5000)
+    assert need.peak_bytes == 7400
+
+
+def allocate(megabytes: int) -> None:
+    torch.ones(megabytes * 2**18).sum()
+
+
+@pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="no peak of a process is reset here")
+def test_the_peak_of_the_passes_of_a_run_is_that_between_its_saves(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """A real run, whose saves take 300 MB and whose passes take 100 MB."""
+    write, loss = CheckpointWriter.write, images.image_loss
+
+    def large_write(*args: Any) -> Any:
+        allocate(300)
+        return write(*args)
+
+    def large_loss(*args: Any) -> Any:
+        allocate(100)
+        return loss(*args)
+
+    monkeypatch.setattr(CheckpointWriter, "write", large_write)
+    monkeypatch.setattr(images, "image_loss", large_loss)
+    memory.reset_peak(CPU)
+    before = peak_memory_bytes(CPU)
+    of_passes = memory.PeakOfPasses(CPU)
+    job = Job("images", images.train, images.Config(iterations=3, global_batch=8), RunConfig(runs_dir=tmp_path))
+    run_once(job, CPU, 1, tmp_path, 3, evaluates=False, watch=of_passes.watch)
+    assert 90e6 < of_passes.bytes - before < 220e6
+    assert peak_memory_bytes(CPU) - before > 290e6
 
 
 @pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="no peak of a process is reset here")

@@ -34,6 +34,22 @@ EVALUATED = 2
 """Iterations of the run that evaluates: the last iteration of a run does."""
 
 
+class PeakOfPasses:
+    """The peak between the save that begins a run and the one that ends it. A save needs many times the bytes of the
+    weights, however small the passes are, and would hide how much they need."""
+
+    def __init__(self, device: torch.device) -> None:
+        self.device, self.bytes = device, 0
+        self._has_begun = False
+
+    def watch(self) -> None:
+        """See `run_once`."""
+        if not self._has_begun:
+            reset_peak(self.device)
+        self._has_begun = True
+        self.bytes = max(self.bytes, peak_memory_bytes(self.device))
+
+
 def pass_items(job: Job, num_ranks: int) -> int | None:
     """Items of the largest pass of a rank; None where Config has no `global_batch`."""
     batch = getattr(job.config, "global_batch", None)
@@ -55,8 +71,8 @@ def measure_need(job: Job, device: torch.device, num_ranks: int, folder: Path) -
         """Of a run whose passes are this part of the whole one. None: it made no update."""
         # as the whole pass will, whose buffers are larger by this factor; those of an evaluation are as large as ever
         keep_freed_memory(LARGEST_KEPT if evaluates else LARGEST_KEPT // part)
+        items, of_passes = whole // part, PeakOfPasses(device)
         reset_peak(device)
-        items = whole // part
         rows = run_once(
             _with_passes_of(items, job, num_ranks),
             device,
@@ -65,8 +81,11 @@ def measure_need(job: Job, device: torch.device, num_ranks: int, folder: Path) -
             EVALUATED if evaluates else ENDLESS,
             evaluates=False,
             max_time=None if evaluates else SHORT,
+            watch=of_passes.watch,
         ).rows
-        return None if first_update(rows) is None else peak_memory_bytes(device)
+        if first_update(rows) is None:
+            return None
+        return peak_memory_bytes(device) if evaluates else of_passes.bytes
 
     try:
         if (

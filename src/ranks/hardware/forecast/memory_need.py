@@ -5,7 +5,8 @@ of a pass (activations and their temporaries):
 
     peak = fixed + items * bytes_per_item
 
-An evaluation may need more than that. Its peak is measured apart, as it does not grow with the items of a pass.
+An evaluation or a save may need more than that. Their peak is measured apart, as it does not grow with the items of a
+pass.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ class MemoryNeed:
     fixed_bytes: float
     bytes_per_item: float
     evaluation_bytes: float = 0.0
-    """The peak of a run with small passes that evaluates."""
+    """The peak of a run with small passes that evaluates and saves."""
 
     @property
     def peak_bytes(self) -> float:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
@@ -24,6 +24,7 @@ import torch
 
 from ranks.engine.distributed import precision
 from ranks.engine.distributed.process_env import ProcessEnv, default_threads
+from ranks.engine.distributed.requests import Requests
 from ranks.engine.distributed.session import PhaseTimes
 from ranks.engine.distributed.world import World
 from ranks.engine.files.jsonl import read_rows
@@ -207,6 +208,20 @@ class Recording:
         return list(zip(rows, traces[1:], strict=True))
 
 
+class WatchedWorld(World):
+    """A world in which `watch` is called between the parts of an update."""
+
+    watch: Callable[[], None]
+
+    def requests(self) -> Requests:
+        self.watch()
+        return super().requests()
+
+    def decide(self, requests: Requests) -> None:
+        self.watch()
+        super().decide(requests)
+
+
 def run_once(
     job: Job,
     device: torch.device,
@@ -217,9 +232,10 @@ def run_once(
     evaluates: bool,
     max_time: str | None = None,
     first_iteration: int = 0,
+    watch: Callable[[], None] = lambda: None,
 ) -> Recording:
     """Run the workload as rank 0 of `num_ranks` in this process. `first_iteration`: where a run begins that has no long
-    iterations."""
+    iterations. `watch`: is called after the first save, and before and after the passes of each update."""
     release_memory(device)
     short = job.shortened(folder, max_time, iterations, eval_every=1 if evaluates else ENDLESS)
     engine = short.engine
@@ -227,7 +243,8 @@ def run_once(
     torch.manual_seed(engine.seed)
     clock = WorkClock(device)
     comm = RecordedComm(EchoComm(num_ranks), clock)
-    world = World(engine, ProcessEnv("alone"), device, comm, job.workload)
+    world = WatchedWorld(engine, ProcessEnv("alone"), device, comm, job.workload)
+    world.watch = watch
     world.first_iteration, session = first_iteration, world.session
 
     def times() -> PhaseTimes:
