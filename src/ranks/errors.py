@@ -78,16 +78,18 @@ class Stopped(Exception):
 SYSTEM_LIMITS = {
     errno.EMFILE: "raise the limit of open files: ulimit -n 1024",
     errno.ENFILE: "close other programs: the whole machine has too many open files",
+    errno.EAGAIN: "raise the limit of processes (ulimit -u, pids.max)",
     errno.ENAMETOOLONG: "give a shorter name",
     errno.ENOSPC: "free disk space, then run the same command again",
     errno.EDQUOT: "free disk space or raise the quota, then run the same command again",
 }
-"""What to do where the system refuses a file for a reason that lies outside the file."""
+"""What to do where the system refuses a file or a process for a reason that lies outside of it."""
 
 
 def of_system_limit(error: OSError, asked: str) -> UserError | None:
     """The UserError for a limit of the system that a command ran into; None for any other error."""
-    if error.errno not in SYSTEM_LIMITS:
+    is_full_stream = hasattr(error, "characters_written")  # of a stream that does not block, it is EAGAIN too
+    if error.errno not in SYSTEM_LIMITS or is_full_stream:
         return None
     where = f": {error.filename}" if error.filename else ""
     return UserError(asked, f"{error.strerror}{where}", SYSTEM_LIMITS[error.errno])

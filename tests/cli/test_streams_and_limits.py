@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -9,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from ranks.engine.distributed.process_env import available_cores, default_threads
-from ranks.errors import UserError
+from ranks.errors import UserError, of_system_limit
 
 TRAIN = "-m ranks train ./spirals.py --gpus none --name other --iterations 2"
 
@@ -41,6 +43,20 @@ def test_too_few_open_files_are_one_clear_error(trained: Path) -> None:
     assert "Too many open files" in ended.stderr
     assert "do: raise the limit of open files: ulimit -n 1024" in ended.stderr
     assert "Traceback" not in ended.stderr
+
+
+def test_the_limit_of_processes_is_named_but_not_for_a_full_pipe() -> None:
+    limit = of_system_limit(BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN)), "ranks train toy")
+    assert limit is not None
+    assert limit.do == "raise the limit of processes (ulimit -u, pids.max)"
+    reader, writer = os.pipe()
+    os.set_blocking(writer, False)
+    with open(reader, "rb"), open(writer, "wb") as pipe:
+        with pytest.raises(BlockingIOError) as full:
+            pipe.write(b"x" * (1 << 22))
+        assert full.value.errno == errno.EAGAIN
+        assert of_system_limit(full.value, "ranks logs toy") is None
+        os.read(reader, 1 << 22)
 
 
 def test_omp_num_threads() -> None:

@@ -7,6 +7,7 @@ import os
 import resource
 import socket
 import stat
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -221,6 +222,20 @@ def test_only_its_owner_can_open_the_lock_of_a_run(before: int | None, tmp_path:
         lock.lock(path, "to train")
     os.close(descriptor)
     assert not lock.is_locked(path)
+
+
+def test_only_a_process_here_that_has_the_lock_open_holds_it(tmp_path: Path) -> None:
+    path = tmp_path / ".r.lock"
+    descriptor = lock.lock(path, "to train")
+    holder = lock.holder_of(path)
+    assert holder is not None
+    assert holder.pid == os.getpid()
+    assert lock.is_held_by(path, holder)
+    assert not lock.is_held_by(path, holder._replace(host="elsewhere"))
+    if sys.platform == "linux":
+        assert not lock.is_held_by(path, holder._replace(pid=os.getppid()))
+    os.close(descriptor)
+    assert not lock.is_held_by(path, holder) or sys.platform != "linux"
 
 
 @pytest.mark.parametrize("kind", ["FIFO", "folder", "link", "socket"])

@@ -19,6 +19,7 @@ import pytest
 DRIVER = """
 import json, os, sys
 from pathlib import Path
+from ranks.errors import UserError
 from ranks.launch.placement import Placement
 from ranks.launch.run import launch_run
 from ranks.launch.supervision.config import HangRules
@@ -30,6 +31,8 @@ def progress():
     return int(path.read_text()) if path.exists() else -1
 
 def record(fact):
+    if (folder / "full").exists():
+        raise UserError("to write sessions.jsonl", "No space left on device", "free disk space")
     with (folder / "sessions.jsonl").open("a") as file:
         print(json.dumps(fact), file=file)
 

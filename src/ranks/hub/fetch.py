@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ranks.engine.export.about import ExportAbout
-from ranks.engine.files.disk import remove, write_durably, writing
+from ranks.engine.files.disk import remove, replace_folder, write_durably, writing
 from ranks.engine.files.regular import DamagedFile
 from ranks.engine.files.strict_json import read_object
 from ranks.errors import UserError
@@ -60,7 +60,7 @@ def fetch(client: HubClient, repo_id: str, revision: str | None, folder: Path) -
             origin = {"repository": repo_id, "endpoint": client.endpoint, "commit": found.commit}
             write_durably(staging / FETCHED, (json.dumps(origin, indent=2) + "\n").encode())
             remove(staging / ".cache")
-            _replace(folder, staging)
+            replace_folder(folder, staging)
         finally:
             remove(staging)
     skipped = sorted({*found.files} - {*NEEDED, *OPTIONAL})
@@ -84,20 +84,6 @@ def _check_place(folder: Path, repo_id: str, asked: str) -> None:
     if own:
         found = f"{folder} has files that were not fetched, and would be lost: {', '.join(own[:3])}"
         raise UserError(asked, found, "move them away, or name another --out")
-
-
-def _replace(folder: Path, staging: Path) -> None:
-    """Move a whole new folder to its place. The old one is removed last: a kill between leaves one of them whole."""
-    old = folder.with_name(f".{folder.name}.old-{os.getpid()}")
-    if os.path.lexists(folder):
-        os.rename(folder, old)
-    try:
-        os.rename(staging, folder)
-    except OSError:
-        if os.path.lexists(old):
-            os.rename(old, folder)
-        raise
-    remove(old)
 
 
 def _download(client: HubClient, repo_id: str, found: HubCommit, wanted: list[HubFile], staging: Path) -> ExportAbout:

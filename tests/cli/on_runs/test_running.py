@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -118,6 +119,13 @@ def test_a_run_that_another_host_or_process_holds_is_not_signalled(
         assert "ssh elsewhere kill -TERM 77" in capsys.readouterr().err
         file.write_text(f"process 9999999 on {os.uname().nodename} since 2026-01-01 00:00:00")
         assert main(["stop", folder.name]) == 2
+        assert "is gone or in another container" in capsys.readouterr().err
+        with subprocess.Popen(["sleep", "60"]) as other:  # as with a reused id, or with that of another container
+            file.write_text(f"process {other.pid} on {os.uname().nodename} since 2026-01-01 00:00:00")
+            assert main(["stop", folder.name]) == 2
+            assert other.poll() is None
+            other.kill()
+            assert other.wait() == -signal.SIGKILL
         assert "is gone or in another container" in capsys.readouterr().err
         file.write_text("no name")
         assert main(["stop", folder.name]) == 2

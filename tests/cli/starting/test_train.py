@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -68,6 +70,21 @@ def test_a_stop_saves_and_sets_the_exit_code(trained: Path) -> None:
     run = trained / "runs" / "long"
     reached = max(int(path.name) for path in (run / "checkpoints").glob("[0-9]*"))
     assert len((run / "metrics.jsonl").read_text().splitlines()) == reached > 0
+
+
+def test_a_command_that_looks_at_the_lock_does_not_stop_a_start(
+    trained: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """`ranks runs` holds it shared for an instant."""
+    monkeypatch.setattr("ranks.launch.run.launch_run", lambda *arguments, **options: 0)
+    with (trained / "runs" / ".spirals.lock").open() as reader:
+        fcntl.flock(reader, fcntl.LOCK_SH)
+        release = threading.Timer(0.3, fcntl.flock, (reader, fcntl.LOCK_UN))
+        release.start()
+        try:
+            assert main(["train", "./spirals.py", *FLAGS, "--ranks", "2"]) == 0, capfd.readouterr().err
+        finally:
+            release.join()
 
 
 def test_a_refused_run_restores_the_signal_handlers(refused: Callable[[Sequence[str]], str], trained: Path) -> None:

@@ -40,6 +40,45 @@ def test_exporting_again_replaces_the_weights_and_keeps_other_files(tmp_path: Pa
     assert (tmp_path / "export" / "model.onnx").read_bytes() == b"kept"
 
 
+class Killed(Exception):
+    """As a kill: nothing is cleaned up after it."""
+
+
+@pytest.mark.parametrize(("error", "kept"), [(Killed(), "aside"), (OSError(5, "Input/output error"), "in its place")])
+def test_an_export_that_is_killed_or_fails_at_its_end_keeps_the_older_one(
+    error: Exception, kept: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, rename = tmp_path / "export", os.rename
+    export_model(images.Net(16, 0.0), folder)
+    (folder / "model.onnx").write_bytes(b"kept")
+    files = {path.name: path.read_bytes() for path in folder.iterdir()}
+
+    def rename_of(old: Path, new: Path) -> None:
+        if old.name.startswith(".export.tmp-"):
+            raise error
+        rename(old, new)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "rename", rename_of)
+        with pytest.raises((Killed, UserError)):
+            export_model(images.Net(16, 0.0), folder)
+    older = folder if kept == "in its place" else tmp_path / f".export.old-{os.getpid()}"
+    assert {path.name: path.read_bytes() for path in older.iterdir()} == files
+    (tmp_path / ".export.old-run").mkdir()  # made by no export
+    export_model(images.Net(16, 0.0), folder)
+    assert (folder / "model.onnx").read_bytes() == b"kept"
+    assert {path.name for path in tmp_path.iterdir()} == {"export", ".export.old-run"}
+
+
+def test_what_is_left_aside_is_removed_where_the_new_export_is_in_its_place(tmp_path: Path) -> None:
+    export_model(images.Net(16, 0.0), tmp_path / "export")
+    (tmp_path / ".export.old-7").mkdir()
+    (tmp_path / ".export.old-7" / "model.onnx").touch()
+    export_model(images.Net(16, 0.0), tmp_path / "export")
+    assert [path.name for path in tmp_path.iterdir()] == ["export"]
+    assert not (tmp_path / "export" / "model.onnx").exists()
+
+
 def test_what_is_no_file_in_an_older_export_is_not_copied(tmp_path: Path) -> None:
     """A copy of a FIFO or of /dev/zero would never end."""
     folder = tmp_path / "export"

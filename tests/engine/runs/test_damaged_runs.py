@@ -19,6 +19,7 @@ from ranks.engine.files.regular import DamagedFile
 from ranks.engine.runs.checkpoints import checkpoint
 from ranks.engine.runs.checkpoints.history import History
 from ranks.engine.runs.checkpoints.manifest import CHECKS, MANIFEST, read_manifest, sealed
+from ranks.engine.runs.folder import RunFolder
 from tests.damage import kinds, resealed
 from tests.damage.cases import COMMANDS, Expected, in_this_process, make_base, run_case
 from tests.engine.small_disk import mounted
@@ -271,6 +272,25 @@ def test_what_killed_processes_left_is_removed_by_the_next_start(runs: RunConfig
     other.mkdir()
     assert train(runs, 10).complete
     assert leftovers(runs) == [str(other)]
+
+
+@pytest.mark.parametrize("name", ["r.tmp-b", "r.logs-b", "r.tmp-1"])
+def test_a_start_keeps_the_files_of_a_run_whose_name_has_a_dot(name: str, tmp_path: Path) -> None:
+    """They look like temporary files of the run `r`."""
+    other = RunFolder(tmp_path / name)
+    files = [tmp_path / f".{name}.autodown.json", tmp_path / f".{name}.logs-7"]
+    descriptors = [other.lock()]
+    try:
+        for file in files:
+            file.touch()
+        folder = RunFolder(tmp_path / "r")
+        descriptors.append(folder.lock())
+        folder.remove_temporaries()
+        assert other.in_use()
+        assert all(file.exists() for file in files)
+    finally:
+        for descriptor in descriptors:
+            os.close(descriptor)
 
 
 # Every command --------------------------------------------------------------------------------------------------------

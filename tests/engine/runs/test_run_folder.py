@@ -73,6 +73,25 @@ def test_a_bad_name_is_refused(runs: RunConfig) -> None:
             RunFolder.of(runs.runs_dir, name)
 
 
+def test_a_run_is_not_started_in_a_link_but_continues_where_its_folder_was_moved(
+    runs: RunConfig, tmp_path: Path
+) -> None:
+    big, link = tmp_path / "big", runs.runs_dir / "r"
+    big.mkdir()
+    link.parent.mkdir(parents=True, exist_ok=True)
+    link.symlink_to(big)
+    with pytest.raises(UserError, match=f"it is a link to the empty folder {big}"):
+        train(runs)
+    assert link.is_symlink()
+    link.unlink()
+    with pytest.raises(Crash):
+        train(runs, crash_at=4)
+    big.rmdir()
+    link.rename(big)
+    link.symlink_to(big)
+    assert train(runs).complete
+
+
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
     yield from mounted(tmp_path / "small", "700k")

@@ -87,6 +87,36 @@ def test_without_a_server_ranks_are_executed(tmp_path: Path) -> None:
     assert [facts["had_torch"] for facts in facts_of(tmp_path)] == [False, False]
 
 
+NO_SECOND_FORK = """
+import os
+server, fork = os.getpid(), os.fork
+def limited():
+    if os.getpid() != server:
+        raise BlockingIOError(11, "Resource temporarily unavailable")
+    return fork()
+os.fork = limited
+"""
+PATIENT = "import ranks.launch.processes.fork_server as fork_server\nfork_server.REPLY_S = 1e5\n"
+
+
+@pytest.mark.parametrize("forks", ["none", "the first"])
+def test_a_server_that_cannot_fork_says_so_at_once(forks: str, tmp_path: Path) -> None:
+    """At the limit of processes. Then the ranks are executed; the launcher does not wait for an answer."""
+    limit = NO_SECOND_FORK if forks == "the first" else NO_SECOND_FORK.replace("!= server", "")
+    (tmp_path / "sitecustomize.py").write_text(limit)
+    (tmp_path / "rank_module.py").write_text(RANK)
+    argv = [sys.executable, "-c", PATIENT + LAUNCHER]
+    env = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    pipe = subprocess.PIPE
+    with subprocess.Popen(argv, cwd=tmp_path, env=env, text=True, stdout=pipe, stderr=pipe) as launcher:
+        try:
+            _, err = launcher.communicate(timeout=100)
+        finally:
+            launcher.kill()
+    assert launcher.returncode == 0, err
+    assert [facts["had_torch"] for facts in facts_of(tmp_path)] == [False, False]
+
+
 def test_a_stop_is_answered_before_torch_is_imported(tmp_path: Path) -> None:
     """The first rank cannot be forked yet."""
     (tmp_path / "torch.py").write_text("import time\nopen('importing', 'w').close()\ntime.sleep(600)\n")

@@ -62,6 +62,19 @@ def test_a_killed_rank_restarts_all_ranks_and_its_children_are_killed(start: Any
     assert launcher.private_folders() == []
 
 
+def test_a_full_disk_does_not_stop_a_restart(start: Any) -> None:
+    """`failed` and `restarted` cannot be recorded. The reason is said once."""
+    launcher = start(
+        "if attempt == 0 and rank == 1:\n    touch('full')\n    os.kill(os.getpid(), signal.SIGKILL)\n"
+        "if attempt == 0:\n    time.sleep(60)\n"
+    )
+    code, _, err = launcher.end()
+    assert code == 0, err
+    assert err.count("could not record") == 1, err
+    assert "could not record 'failed': No space left on device; later events may be missing too" in err
+    assert "starting all 2 ranks again" in err
+
+
 @pytest.mark.parametrize(("ranks", "read"), [(1, "typed"), (2, "")])
 def test_only_a_rank_without_others_reads_standard_input(start: Any, tmp_path: Path, ranks: int, read: str) -> None:
     """From a file. `tests/cli/starting/test_debugging.py` has a pipe to a rank that is forked."""

@@ -23,6 +23,8 @@ from ranks.errors import Stopped, UserError
 from ranks.workloads import WORKLOADS, is_path
 
 HELP = "Train a workload on all GPUs, or on the CPU: ranks train WORKLOAD [FLAGS], or ranks train ./FILE.py [FLAGS]."
+LOCK_PATIENCE_S = 1.0
+"""`ranks runs`, `watch`, `stop` and `autodown` hold a run's lock for an instant when they look whether it is in use."""
 
 
 def train(argv: Sequence[str]) -> int:
@@ -110,7 +112,7 @@ def start(settings: Settings, argv: Sequence[str]) -> int:
     from ranks.launch.supervision.config import HangRules
 
     folder.check_format()
-    lock_fd = folder.lock()
+    lock_fd = folder.lock(LOCK_PATIENCE_S)
     try:
         with at_the_end(settings.cost, folder.path, export) as codes:
             code = launch_run(

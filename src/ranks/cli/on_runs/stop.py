@@ -10,8 +10,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import psutil
-
 from ranks.cli.flags.parse import Positional, parse
 from ranks.engine.config import seconds
 from ranks.engine.files.jsonl import last_rows
@@ -63,7 +61,8 @@ def stop(argv: Sequence[str]) -> int:
 
 
 def launcher_of(folder: RunFolder, asked: str) -> int:
-    """The process that holds the run's lock. Raises UserError where none does, or one on another machine."""
+    """The process that holds the run's lock. Raises UserError where none does, or one on another machine or in another
+    container."""
     in_use, holder = folder.in_use(), folder.holder()
     if in_use is None:
         raise UserError(asked, "the run belongs to another user", "ask that user, or run this as root")
@@ -76,7 +75,7 @@ def launcher_of(folder: RunFolder, asked: str) -> int:
     if holder.host != socket.gethostname():
         found = f"it runs on {holder.host} as process {holder.pid}"
         raise UserError(asked, found, f"ssh {holder.host} kill -TERM {holder.pid}")
-    if not psutil.pid_exists(holder.pid):
+    if not folder.is_held_by(holder):
         found = f"process {holder.pid}, which started it, is gone or in another container"
         raise UserError(asked, found, "run this in the container that trains")
     return holder.pid

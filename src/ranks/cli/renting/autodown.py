@@ -151,13 +151,16 @@ def _watch(flags: AutodownFlags, folder: RunFolder, rules: Rules, machine: Endab
     import time
 
     from ranks.renting.autodown.ending import Alarm
-    from ranks.renting.autodown.watcher import Watcher, began_at, line_writer
+    from ranks.renting.autodown.paid_time import PaidTime
+    from ranks.renting.autodown.run_state import read_state
+    from ranks.renting.autodown.watcher import Watcher, line_writer
 
     def show(line: str) -> None:
         print(line, flush=True, file=sys.stdout)
 
     say = line_writer(show)
-    began = began_at(folder.path.with_name(f".{flags.run}.autodown.json"), machine.rental, time.time())
+    kept = folder.path.with_name(f".{flags.run}.autodown.json")
+    paid = PaidTime(kept, machine.rental, time.time(), read_state(folder).last_sign)
     limit = "none" if rules.budget_s == math.inf else f"{rules.budget_s / 3600:.2f} h"
-    say(f"watching {folder.path} on {machine.title}; limit {limit}, of which {(time.time() - began) / 60:.0f} min gone")
-    Watcher(folder, rules, machine, Alarm(say, flags.alarm), began).watch()
+    say(f"watching {folder.path} on {machine.title}; limit {limit}, of which {paid.elapsed_s() / 60:.0f} min gone")
+    Watcher(folder, rules, machine, Alarm(say, flags.alarm), paid).watch()

@@ -20,7 +20,7 @@ import safetensors.torch
 from torch import nn
 
 from ranks.engine.export.standalone import standalone_source
-from ranks.engine.files.disk import remove, write_durably, writing
+from ranks.engine.files.disk import finish_replacement, remove, replace_folder, sync_folder, write_durably, writing
 from ranks.engine.state import split_state
 from ranks.errors import UserError
 
@@ -81,8 +81,9 @@ FILES = ("model.safetensors", "config.json", "model.py")
 
 
 def export_model(model: nn.Module, folder: Path) -> Path:
-    """Write the three files, all or none; other files in the folder stay. Raises UserError where
-    the model's source needs more than torch, or the folder cannot be written."""
+    """Write the three files, all or none; other files in the folder stay. A kill leaves the older export
+    whole, at the latest after the next export. Raises UserError where the model's source needs more than
+    torch, or the folder cannot be written."""
     name = type(model).__name__
     config, source = describe(model)
     tensors, _ = split_state(model.state_dict())
@@ -92,14 +93,15 @@ def export_model(model: nn.Module, folder: Path) -> Path:
     temporary = folder.with_name(f".{folder.name}.tmp-{os.getpid()}")
     with writing(f"to export into {folder}", folder.parent, "an older export is intact"):
         remove(temporary)
+        finish_replacement(folder)
         try:
             if folder.is_dir() and not folder.is_symlink():
                 shutil.copytree(folder, temporary, symlinks=True, ignore=_not_kept)
             temporary.mkdir(parents=True, exist_ok=True)
             for file, content in zip(FILES, contents, strict=True):
                 write_durably(temporary / file, content)
-            remove(folder)
-            os.rename(temporary, folder)
+            sync_folder(temporary)
+            replace_folder(folder, temporary)
         except OSError:
             remove(temporary)
             raise

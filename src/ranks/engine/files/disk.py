@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import glob
 import os
+import re
 import shutil
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
@@ -63,6 +65,37 @@ def remove(path: Path) -> None:
             shutil.rmtree(path, ignore_errors=True)
         else:
             path.unlink()
+
+
+def replace_folder(folder: Path, new: Path) -> None:
+    """Move the folder `new` to the place of `folder`, on the same disk.
+
+    The older one is moved aside first and removed last. So a kill leaves it whole, and `finish_replacement` finds it.
+    Raises OSError. Where `new` cannot be moved, the older one is back in its place then.
+    """
+    old = folder.with_name(f".{folder.name}.old-{os.getpid()}")
+    if os.path.lexists(folder):
+        os.rename(folder, old)
+    try:
+        os.rename(new, folder)
+    except OSError:
+        if os.path.lexists(old) and not os.path.lexists(folder):
+            os.rename(old, folder)
+        raise
+    sync_folder(folder.parent)
+    remove(old)
+
+
+def finish_replacement(folder: Path) -> None:
+    """After a kill in `replace_folder`: put the older folder back where no new one is in its place; else remove it.
+    Raises OSError."""
+    made = re.compile(rf"\.{re.escape(folder.name)}\.old-[0-9]+")
+    for old in folder.parent.glob(f".{glob.escape(folder.name)}.old-*"):
+        if made.fullmatch(old.name):
+            if os.path.lexists(folder):
+                remove(old)
+            else:
+                os.rename(old, folder)
 
 
 def real_folder(path: Path) -> Path:

@@ -10,7 +10,7 @@ import socket
 import stat
 import time
 from collections.abc import Generator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -91,6 +91,37 @@ def holder_of(path: Path) -> Holder | None:
         return None
     found = re.match(r"process ([0-9]{1,7}) on (\S+) since ", text)
     return Holder(int(found[1]), found[2]) if found else None
+
+
+def is_held_by(path: Path, holder: Holder) -> bool:
+    """Whether the process with this id on this host has the lock file open. The process that wrote its id may be in
+    another container, which has ids of its own, or have ended; its id may then belong to any other process.
+
+    Where there is no /proc, as on macOS, it is enough that a process with this id exists."""
+    if holder.host != socket.gethostname():
+        return False
+    if not os.path.isdir("/proc/self/fd"):
+        return _exists(holder.pid)
+    folder = f"/proc/{holder.pid}/fd"
+    try:
+        file, descriptors = os.stat(path), os.listdir(folder)
+    except OSError:
+        return False
+    for descriptor in descriptors:
+        with suppress(OSError):  # it was closed since
+            if os.path.samestat(file, os.stat(f"{folder}/{descriptor}")):
+                return True
+    return False
+
+
+def _exists(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:  # of another user
+        return True
+    return True
 
 
 def taken(descriptor: int) -> bool:

@@ -19,7 +19,7 @@ from pathlib import Path, PurePath
 from typing import Any, cast
 
 from ranks.engine.files.disk import remove
-from ranks.engine.files.lock import Holder, holder_of, is_locked, lock
+from ranks.engine.files.lock import Holder, holder_of, is_held_by, is_locked, lock
 from ranks.engine.files.regular import DamagedFile
 from ranks.engine.files.strict_json import read_object
 from ranks.errors import OtherFormat, UserError
@@ -86,6 +86,10 @@ class RunFolder:
         """The process that has taken the run's lock, while it or one of its children holds it."""
         return holder_of(self._lock_file)
 
+    def is_held_by(self, holder: Holder) -> bool:
+        """Whether that process runs here, with the run's lock, so that a signal reaches the run."""
+        return is_held_by(self._lock_file, holder)
+
     def remove_temporaries(self) -> list[Path]:
         """Remove the half-written files and folders of killed processes; those among the kept files. The
         lock must be held."""
@@ -98,8 +102,12 @@ class RunFolder:
         return sorted(kept)
 
     def _remove_hidden(self, kind: str) -> None:
+        """Remove what processes of this run have left next to its folder. Each such name ends with the id of the
+        process, so the files of a run NAMED `NAME.tmp-x` stay."""
+        made = re.compile(rf"\.{re.escape(self.path.name)}\.{kind}-[0-9]+")
         for left in self.path.parent.glob(f".{glob.escape(self.path.name)}.{kind}-*"):
-            remove(left)
+            if made.fullmatch(left.name):
+                remove(left)
 
     def read_run(self) -> dict[str, Any]:
         """run.json. Raises UserError where it is damaged."""

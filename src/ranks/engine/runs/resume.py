@@ -199,6 +199,12 @@ def _look(
                 f"it exists and has no {RUN_FILE}, so it is no run folder, or a damaged one",
                 f"restore {RUN_FILE} from a copy, remove the folder, or choose another --name",
             )
+        if folder.path.is_symlink():
+            raise UserError(
+                f"to start a run in {folder.path}",
+                f"it is a link to the empty folder {folder.path.resolve()}, and a run makes its own folder",
+                "remove the link and give that disk with --runs-dir; the folder of a run may be moved and linked later",
+            )
         return None
     folder.check_identity(who)
     damaged: list[str] = []

@@ -2,7 +2,7 @@
 
     launcher <- ready, once torch is imported -------- fork server
              -- arguments, variables, streams ------> fork server -- fork --> middle -- fork --> rank
-             <- process id ----------------------------
+             <- process id, or "not forked" -----------
 
 The middle process ends at once. The kernel then makes the rank a child of the launcher (a subreaper), which waits for
 it and kills it like a process that it started itself. A restart after a crash needs no new import.
@@ -39,6 +39,8 @@ DIE_WITH_PARENT = (sys.executable, "-I", "-S", str(Path(__file__).parents[2] / "
 STREAMS = (1, 2, 0)
 """The descriptors of the standard streams of a rank, in the order of a request. Without the last it is /dev/null."""
 READY = b"ready"
+NOT_FORKED = b"not forked"
+"""The answer where the system refuses another process (`ulimit -u`, `pids.max`). The server goes on."""
 MESSAGE_BYTES = 1 << 20
 ID_BYTES = 32
 
@@ -84,7 +86,8 @@ class ForkServer:
         return self._is_ready or self._socket.fileno() < 0
 
     def fork(self, module: Sequence[str], env: Mapping[str, str], streams: Sequence[int]) -> ForkedProcess:
-        """Start `python -m MODULE ARGUMENTS`, given as `module`. Raises OSError if the server cannot start or died.
+        """Start `python -m MODULE ARGUMENTS`, given as `module`. Raises OSError if the server cannot start, has died or
+        cannot fork.
 
         `streams`: the descriptors of its standard output, its error output and, where it has one, its standard input.
         """
@@ -99,6 +102,8 @@ class ForkServer:
             raise
         if not reply:
             raise OSError("the fork server has ended")
+        if reply == NOT_FORKED:
+            raise OSError("the fork server cannot fork")
         return ForkedProcess(int(reply))
 
     def close(self) -> None:
@@ -142,10 +147,12 @@ def serve(connection: socket.socket) -> list[str] | None:
             return None
         request: dict[str, Any] = json.loads(message)
         reader, writer = os.pipe()
-        middle = os.fork()
-        if not middle:
+        middle = try_fork()
+        if middle == 0:
             parent = os.getpid()
-            rank = os.fork()
+            rank = try_fork()
+            if rank is None:
+                os._exit(1)
             if not rank:
                 for fd in (reader, writer, connection.detach()):
                     os.close(fd)
@@ -154,10 +161,20 @@ def serve(connection: socket.socket) -> list[str] | None:
             os.setpgid(rank, rank)  # before the launcher knows the id, so that it can always kill the group
             os.write(writer, str(rank).encode())
             os._exit(0)
-        os.waitpid(middle, 0)  # from here on the rank is a child of the launcher
-        connection.send(os.read(reader, ID_BYTES))
-        for fd in (reader, writer, *fds):
+        os.close(writer)  # else the pipe has no end where the middle process has written nothing
+        if middle is not None:
+            os.waitpid(middle, 0)  # from here on the rank is a child of the launcher
+        connection.send(os.read(reader, ID_BYTES) or NOT_FORKED)
+        for fd in (reader, *fds):
             os.close(fd)
+
+
+def try_fork() -> int | None:
+    """As `os.fork`; None where the system refuses another process."""
+    try:
+        return os.fork()
+    except OSError:
+        return None
 
 
 def become_rank(request: Mapping[str, Any], fds: Sequence[int], middle: int) -> None:

@@ -27,6 +27,7 @@ from typing import Any
 from ranks.engine.liveness.beats import BeatsFile
 from ranks.engine.liveness.heartbeat import BEATS_VARIABLE
 from ranks.engine.liveness.stacks import STACKS_VARIABLE
+from ranks.errors import UserError
 from ranks.launch.env_vars import place_of_rank
 from ranks.launch.failures.explain import signal_name
 from ranks.launch.failures.failure import EXIT_CODES, Failure
@@ -79,6 +80,8 @@ class Supervisor:
         self.last_line = ""
         """What to print after everything else: that a stop ended without a save, and where the run resumes."""
         self.history, self.notices = SilenceHistory(), 0
+        self.unrecorded = False
+        """An event could not be recorded."""
         self.started_ns = time.monotonic_ns()
         self.ticked_s = time.monotonic()
 
@@ -300,7 +303,11 @@ class Supervisor:
         )
 
     def _record(self, event: str, **facts: Any) -> None:
+        """Record an event. Where that fails, say why once, and go on."""
         try:
             self.record({"event": event, "time_s": time.time(), **facts})
-        except OSError as problem:
-            self.say(f"could not record '{event}': {problem}")
+        except (OSError, UserError) as problem:
+            if not self.unrecorded:
+                reason = problem.found if isinstance(problem, UserError) else problem
+                self.say(f"could not record '{event}': {reason}; later events may be missing too")
+            self.unrecorded = True

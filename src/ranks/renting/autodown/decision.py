@@ -13,7 +13,7 @@ class Rules:
     """Limits in seconds."""
 
     budget_s: float = math.inf
-    """The machine is ended after it, whatever the run does."""
+    """The machine is ended after it, also where the run does not end when it is stopped."""
     stuck_s: float = 3600.0
     """A run without progress for so long is stopped. Its evaluation, its export and what follows may take so long."""
     keep_s: float = 3600.0
@@ -35,13 +35,14 @@ class Rules:
 class Seen:
     """`started`: the run has been alive, or has written, since the watch began; before that, the files may be those of
     an earlier machine. `elapsed_s`: since the watch began. `silent_s`: since the last progress. `down_s`: for how long
-    no process of the run has been alive."""
+    no process of the run has been alive. `stopping_s`: since the run was asked to stop, None where it was not."""
 
     run: RunState
     started: bool
     elapsed_s: float
     silent_s: float
     down_s: float
+    stopping_s: float | None = None
 
 
 @dataclass(frozen=True)
@@ -53,9 +54,10 @@ class Decision:
 
 
 def decide(seen: Seen, rules: Rules) -> Decision:
-    """What to do now."""
+    """What to do now. A run that is alive has its time to save before the machine is ended."""
     run = seen.run
-    if seen.elapsed_s >= rules.budget_s:
+    had_time = seen.stopping_s is not None and seen.stopping_s >= rules.save_s
+    if seen.elapsed_s >= rules.budget_s and (had_time or not run.alive):
         return Decision(end_machine="the limit of time or cost is reached")
     if run.alive:
         if seen.elapsed_s >= rules.run_s:
