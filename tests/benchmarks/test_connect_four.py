@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import cache
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -51,6 +50,13 @@ def bits(states_BW: Tensor) -> Tensor:
     return ((states_BW[:, :, None] >> torch.arange(49)) & 1).flatten(1)
 
 
+class Template:
+    """What the template's module has."""
+
+    ENCODING = Encoding(lambda p: bits(p.states_BW))
+    SELFPLAY = SelfPlayConfig(c_scale=0.2)
+
+
 class KnownPolicy(nn.Module):
     """A net whose policy is given for some positions; value 0."""
 
@@ -70,8 +76,7 @@ class KnownPolicy(nn.Module):
 @pytest.mark.parametrize(("logit", "share"), [(5.0, 1.0), (-5.0, 0.0), (0.0, None)])
 def test_the_share_of_best_moves(logit: float, share: float | None) -> None:
     positions = connect_four.read()[:40]
-    template = SimpleNamespace(ENCODING=Encoding(lambda p: bits(p.states_BW)), SELFPLAY=SelfPlayConfig(c_scale=0.2))
-    found = connect_four.measure(KnownPolicy(positions, logit), template, positions)
+    found = connect_four.measure(KnownPolicy(positions, logit), Template(), positions)
     if share is None:  # equal priors count in part
         share = float(np.mean([len(position.best) / len(position.legal) for position in positions]))
     assert found["policy"] == pytest.approx(share, abs=1e-4)
