@@ -321,12 +321,12 @@ def test_a_machine_that_was_suspended_beyond_its_limit_lets_the_run_save_first(l
 
 
 HOLDS = """
-import signal, sys, time
+import os, signal, sys, time
 from pathlib import Path
 from ranks.engine.runs.folder import RunFolder
-signal.signal(signal.SIGTERM, lambda *_: print("asked", flush=True))
+signal.signal(signal.SIGTERM, lambda *_: os.write(1, b"asked\\n"))  # print may be under way
 RunFolder(Path(sys.argv[1])).lock()
-print("locked", flush=True)
+os.write(1, b"locked\\n")
 time.sleep(600)
 """
 
