@@ -21,8 +21,10 @@ from ranks.workloads.video_behavior.annotations.boris_events import (
 )
 from ranks.workloads.video_behavior.annotations.boris_project import (
     BorisProject,
-    empty_project,
     read_boris_project,
+)
+from ranks.workloads.video_behavior.annotations.boris_project_writer import (
+    empty_project,
     with_annotations,
     write_boris_project,
 )

@@ -17,9 +17,11 @@ from ranks.errors import UserError
 from ranks.workloads.video_behavior.annotations.aggregated import write_aggregated
 from ranks.workloads.video_behavior.annotations.boris_events import write_boris_events, write_old_boris_events
 from ranks.workloads.video_behavior.annotations.boris_project import (
-    empty_project,
     forget_project,
     read_boris_project,
+)
+from ranks.workloads.video_behavior.annotations.boris_project_writer import (
+    empty_project,
     with_annotations,
     write_boris_project,
 )

@@ -11,7 +11,7 @@ import pytest
 from ranks.errors import UserError
 from ranks.workloads.video_behavior.annotations.aggregated import write_aggregated
 from ranks.workloads.video_behavior.annotations.boris_events import write_boris_events
-from ranks.workloads.video_behavior.annotations.boris_project import (
+from ranks.workloads.video_behavior.annotations.boris_project_writer import (
     empty_project,
     with_annotations,
     write_boris_project,

@@ -12,7 +12,7 @@ import pytest
 from ranks.cli.main import main
 from ranks.errors import UserError
 from ranks.workloads.video_behavior.annotations.boris_events import write_boris_events
-from ranks.workloads.video_behavior.annotations.boris_project import (
+from ranks.workloads.video_behavior.annotations.boris_project_writer import (
     empty_project,
     with_annotations,
     write_boris_project,

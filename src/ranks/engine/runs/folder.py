@@ -103,7 +103,7 @@ class RunFolder:
 
     def _remove_hidden(self, kind: str) -> None:
         """Remove what processes of this run have left next to its folder. Each such name ends with the id of the
-        process, so the files of a run NAMED `NAME.tmp-x` stay."""
+        process, so the files of a run that is called `NAME.tmp-x` stay."""
         made = re.compile(rf"\.{re.escape(self.path.name)}\.{kind}-[0-9]+")
         for left in self.path.parent.glob(f".{glob.escape(self.path.name)}.{kind}-*"):
             if made.fullmatch(left.name):

@@ -1,15 +1,14 @@
-"""BORIS projects (.boris, also .boris.gz): a JSON document with the ethogram and all observations.
+"""Reads BORIS projects (.boris, also .boris.gz): a JSON document with the ethogram and all observations.
 
 The document is kept as it is. What ranks does not know goes back into the file unchanged, and so does each event that
-is still there.
+is still there (boris_project_writer.py).
 """
 
 from __future__ import annotations
 
-import copy
 import json
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from pathlib import Path
@@ -26,13 +25,11 @@ from ranks.workloads.video_behavior.annotations.boris_json import (
     object_of,
     text_of,
 )
-from ranks.workloads.video_behavior.annotations.delimited import MAX_TIME_S, asked, write_text
+from ranks.workloads.video_behavior.annotations.delimited import MAX_TIME_S, asked
 from ranks.workloads.video_behavior.annotations.events import Annotation, file_name
-from ranks.workloads.video_behavior.annotations.pairing import Fail, Kind, Mark, events_of, marks_of
+from ranks.workloads.video_behavior.annotations.pairing import Fail, Kind, Mark, events_of
 
 BEHAVIORS, OBSERVATIONS, SUBJECTS = "behaviors_conf", "observations", "subjects_conf"
-KEYS = "abcdefghijklmnopqrstuvwxyz0123456789"
-"""Keys of a keyboard for behaviours and subjects that are added; BORIS asks which one where several share a key."""
 SETTLED_NS = 2 * 10**9
 """A file that has changed so lately may change again and keep the time of its last change: clocks have coarse steps."""
 
@@ -56,7 +53,7 @@ class _Contents:
         if not is_object(document) or OBSERVATIONS not in document or BEHAVIORS not in document:
             raise UserError(asked, f"no BORIS project: it has no '{OBSERVATIONS}' and '{BEHAVIORS}'", RESAVE)
         self.document = document
-        self.is_state = _ethogram(document, asked)
+        self.is_state = ethogram_of(document, asked)
         self.observations = object_of(document[OBSERVATIONS], OBSERVATIONS, asked)
 
     @cached_property
@@ -123,6 +120,11 @@ def _read_contents(path: Path) -> _Contents:
     return _Contents(document, asked(path))
 
 
+def project_of(document: Any, asked: str) -> BorisProject:
+    """The project of a JSON document, with the annotations of all videos. Raises UserError."""
+    return _project(_Contents(document, asked), asked)
+
+
 def _project(
     contents: _Contents, asked: str, video: str | None = None, damaged: list[UserError] | None = None
 ) -> BorisProject:
@@ -146,7 +148,7 @@ def _media_files(observation: Any) -> list[str]:
     return [file for player in players if is_array(player) for file in player if isinstance(file, str) and file]
 
 
-def _ethogram(document: Mapping[str, Any], asked: str) -> dict[str, bool]:
+def ethogram_of(document: Mapping[str, Any], asked: str) -> dict[str, bool]:
     """Whether each behaviour is a state."""
     found: dict[str, bool] = {}
     for number, behavior in object_of(document[BEHAVIORS], BEHAVIORS, asked).items():
@@ -244,121 +246,3 @@ def subjects_of(document: Mapping[str, Any]) -> list[str]:
     subjects = document.get(SUBJECTS)
     values = subjects.values() if is_object(subjects) else ()
     return [value["name"] for value in values if is_object(value) and isinstance(value.get("name"), str)]
-
-
-def empty_project(name: str = "") -> BorisProject:
-    """A project without observations, in the form of BORIS 7 and later."""
-    objects = ("coding_map", "converters", "independent_variables", "behavioral_categories_config")
-    document = {
-        "time_format": "hh:mm:ss",
-        "project_date": "",
-        "project_name": name,
-        "project_description": "",
-        "project_format_version": "7.0",
-        SUBJECTS: {},
-        BEHAVIORS: {},
-        OBSERVATIONS: {},
-        "behavioral_categories": [],
-        "behaviors_coding_map": [],
-        **{key: {} for key in objects},
-    }
-    return BorisProject(document, (), ())
-
-
-def with_annotations(project: BorisProject, annotations: Iterable[Annotation]) -> BorisProject:
-    """The project with the events of each annotation in the observation of its id, which is added where it is missing.
-
-    Behaviours and subjects that the project lacks are added to it. Raises UserError where BORIS cannot hold the events:
-    overlapping states of one subject, behaviour and modifiers, or a behaviour that is a point event here and a state
-    there.
-    """
-    document: dict[str, Any] = copy.deepcopy(dict(project.document))
-    for annotation in annotations:
-        _add(document, annotation)
-    asked = "to write a BORIS project"
-    return _project(_Contents(document, asked), asked)
-
-
-def _add(document: dict[str, Any], annotation: Annotation) -> None:
-    """Put the events of an annotation into a document. Raises UserError."""
-    name = annotation.observation or annotation.video
-    asked = f"to write the observation '{name}'"
-    observation = document[OBSERVATIONS].setdefault(name, _new_observation(annotation))
-    _add_behaviors(document[BEHAVIORS], annotation, asked)
-    subjects = document.setdefault(SUBJECTS, {})
-    for subject in sorted({event.subject for event in annotation.events} - {"", *subjects_of(document)}):
-        key = KEYS[len(subjects) % len(KEYS)]
-        subjects[_next(subjects)] = {"key": key, "name": subject, "description": ""}
-    offset_s = float(observation.get("time offset", 0.0))
-    rows = [
-        [shifted(mark.time_s, offset_s), mark.subject, mark.behavior, "|".join(mark.modifiers), mark.comment]
-        for mark in marks_of(annotation.events, asked)
-    ]
-    observation["events"] = _as_before(rows, observation["events"])
-
-
-def write_boris_project(path: Path, project: BorisProject) -> None:
-    """Write a project. Raises UserError where the file cannot be written."""
-    write_text(path, json.dumps(project.document))
-
-
-def _as_before(rows: list[list[Any]], before: Sequence[Any]) -> list[Any]:
-    """The events as they stood in the project, with all their fields, where they are still there; in their order where
-    all are."""
-    old: dict[tuple[Any, ...], list[Any]] = {}
-    for event in before:
-        old.setdefault(tuple(event[:5]), []).append(event)
-    kept = [old[tuple(row)].pop(0) if old.get(tuple(row)) else row for row in rows]
-    same = len(kept) == len(before) and not any(old.values())
-    return list(before) if same else kept
-
-
-def _new_observation(annotation: Annotation) -> dict[str, Any]:
-    video = annotation.video
-    info: dict[str, Any] = {"length": {}, "fps": {}, "hasVideo": {video: True}, "hasAudio": {video: False}}
-    if annotation.duration_s is not None:
-        info["length"][video] = annotation.duration_s
-    if annotation.fps is not None:
-        info["fps"][video] = annotation.fps
-    players = {str(number): [] for number in range(2, 9)}
-    return {
-        "file": {"1": [video] if video else [], **players},
-        "type": "MEDIA" if video else "LIVE",
-        "date": "",
-        "description": "",
-        "time offset": 0.0,
-        "events": [],
-        "independent_variables": {},
-        "media_info": {**info, "offset": {"1": 0.0}},
-        "visualize_spectrogram": False,
-        "close_behaviors_between_videos": False,
-    }
-
-
-def _add_behaviors(ethogram: dict[str, Any], annotation: Annotation, asked: str) -> None:
-    """Add the behaviours that an ethogram lacks. Raises UserError where one is both a state and a point event."""
-    is_state = _ethogram({BEHAVIORS: ethogram}, asked)
-    for event in annotation.events:
-        state = event.stop_s is not None
-        if is_state.get(event.behavior, state) != state:
-            found = f"'{event.behavior}' is a {'point event' if state else 'state'} in the ethogram"
-            do = "give the other kind of events another name"
-            raise UserError(asked, f"{found}, and a {'state' if state else 'point event'} at {event.start_s:g} s", do)
-        if event.behavior not in is_state:
-            is_state[event.behavior] = state
-            ethogram[_next(ethogram)] = {
-                "type": "State event" if state else "Point event",
-                "key": KEYS[len(ethogram) % len(KEYS)],
-                "code": event.behavior,
-                "description": "",
-                "color": "",
-                "category": "",
-                "modifiers": {},
-                "excluded": "",
-                "coding map": "",
-            }
-
-
-def _next(numbered: Mapping[str, Any]) -> str:
-    """The first number from 0 on that is no key."""
-    return next(str(number) for number in range(len(numbered) + 1) if str(number) not in numbered)

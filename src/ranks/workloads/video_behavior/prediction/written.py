@@ -22,7 +22,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from ranks.workloads.video_behavior.annotations.boris_project import (
+from ranks.workloads.video_behavior.annotations.boris_project_writer import (
     empty_project,
     with_annotations,
     write_boris_project,

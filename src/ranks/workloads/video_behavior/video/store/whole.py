@@ -34,9 +34,11 @@ def whole_store(
     if keys is None:
         return None
     found, listed = StoreList(picture, keys), StoreList.read(folder)
-    if update_list and (listed is None or listed.picture != picture):
-        return None
-    if not read_only and (listed is None or (update_list and listed != found)):
+    if update_list:
+        is_listed = listed == found or (read_only and listed is not None and listed.picture == picture)
+    else:
+        is_listed = read_only or listed is not None
+    if not is_listed:
         return None
     try:
         store = found.opened(folder)
