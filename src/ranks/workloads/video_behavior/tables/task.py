@@ -90,11 +90,11 @@ def scores_on(
         world.leave()
 
 
-def f1_without_smoothing(found: TrainedNet, data: LabelledFrames, folder: Path) -> float:
-    """Macro-F1 of the test split by frame."""
+def f1_without_smoothing(found: TrainedNet, data: LabelledFrames, split: str, folder: Path) -> float:
+    """Macro-F1 of a split by frame."""
     world = table_world(folder, "scores", 0)
     try:
-        frames_n = data.frames_of("test")
+        frames_n = data.frames_of(split)
         cutter = ClipCutter(data, found.cfg.clips, world.device)
         probability_nC = predict_frames(found.net, cutter, frames_n, world)
     finally:
