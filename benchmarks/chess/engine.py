@@ -1,8 +1,9 @@
 """The engine: nodes a second, depth next to Stockfish, a suite of tactics, threads, and games against alphabeta:5.
 
     python -m benchmarks.chess.engine                       about 10 minutes of two cores; nothing else should run
-    python -m benchmarks.chess.engine --only speed depth    some parts: bench, speed, depth, threads, games, suite
-    python -m benchmarks.chess.engine --only suite --epd wac.epd --players engine:tables
+    python -m benchmarks.chess.engine --only speed depth    some parts
+    python -m benchmarks.chess.engine --only suite --epd wac.epd --players engine:tables chess-value
+    python -m benchmarks.chess.engine --only thread-games --games 300
 
 Each part is written to benchmarks/results/chess_engine_DATE.json when it has ended, with its command, next to the
 parts that were measured before on that day.
@@ -10,7 +11,8 @@ parts that were measured before on that day.
 Speed: fixed nodes from an empty table, in CPU time of the thread, with tables and with quantised nets of random
 weights (their size counts, not what they hold). Depth: the iteration that is finished after one second, for ours and
 for Stockfish with one thread, on the positions of `ranks chess bench`. Threads: the time to a depth with one and with
-two threads, position by position, over 50 positions of own games. Games: against alphabeta:5 with as many nodes as
+two threads, position by position, over 50 positions of own games. Thread-games, only where they are asked for: two
+threads against one, both with 100 ms a move, one game at a time. Games: against alphabeta:5 with as many nodes as
 alphabeta:5 takes on average.
 
 Suite: the positions of a file of EPD with the operation `bm`; one second each, one thread, from an empty table.
@@ -51,12 +53,15 @@ from ranks.chess.match.schedule import Participant, pair_tasks, play_pairs
 from ranks.chess.players.player import Info, Limits
 from ranks.chess.san import parse_san
 from ranks.chess.uci.player import find_command
+from ranks.cli.main import add_players
+from ranks.rating.elo import estimate
 
 WIDTHS = (128, 192, 256)
 GOALS = {TABLES: 1e6, "net H=256": 5e5}
 SPEED_NODES = 500_000
 THREAD_DEPTH, THREAD_POSITIONS = 12, 50
 """For comparing threads; the goal is stated for this depth and number."""
+THREAD_MOVETIME_S = 0.1
 SUITE_SECONDS, SUITE_GOAL = 1.0, 285
 
 
@@ -169,23 +174,39 @@ def suite(path: Path, specs: Sequence[str]) -> dict[str, Any]:
     return {**found, "seconds": SUITE_SECONDS, "goal": SUITE_GOAL, "players": rows}
 
 
+def played(ours: str, rival: str, number: int, conditions: Conditions, concurrency: int) -> dict[str, Any]:
+    """Results of paired games for `ours`. `pairs`: how many pairs gave 0, 1/2, ... 2 points."""
+    sides = [Participant(name, lambda name=name: make_player(name)) for name in (ours, rival)]
+    wins = draws = losses = forfeits = 0
+    pairs = [0] * 5
+    tasks = pair_tasks([(sides[0], sides[1], number // 2)], seeded_openings(1))
+    for pair in play_pairs(tasks, conditions, 1, concurrency, lambda game: None):
+        both = [pair.with_white.white_points, 2 - pair.with_black.white_points]
+        pairs[sum(both)] += 1
+        wins, draws, losses = wins + both.count(2), draws + both.count(1), losses + both.count(0)
+        forfeits += pair.with_white.forfeited + pair.with_black.forfeited
+    print(f"{ours} against {rival}: {wins} won, {losses} lost, {draws} drawn", flush=True)
+    return {"won": wins, "lost": losses, "drawn": draws, "forfeits": forfeits, "pairs": pairs}
+
+
 def games(number: int, concurrency: int) -> dict[str, Any]:
     """Against alphabeta:5, at the nodes that alphabeta:5 visits on average over the positions."""
     rival = make_player("alphabeta:5")
     rival.new_game(1)
     nodes = round(statistics.mean(rival.choose(Board(fen), Limits()).nodes for fen in POSITIONS))
     rival.close()
-    ours = f"engine:tables?nodes={nodes}"
-    sides = [Participant(name, lambda name=name: make_player(name)) for name in (ours, "alphabeta:5")]
-    wins = draws = losses = forfeits = 0
-    tasks = pair_tasks([(sides[0], sides[1], number // 2)], seeded_openings(1))
-    for pair in play_pairs(tasks, Conditions(None), 1, concurrency, lambda game: None):
-        for game in (pair.with_white, pair.with_black):
-            points = game.white_points if game.white == ours else 2 - game.white_points
-            wins, draws, losses = wins + (points == 2), draws + (points == 1), losses + (points == 0)
-            forfeits += game.forfeited
-    print(f"{ours} against alphabeta:5: {wins} won, {losses} lost, {draws} drawn", flush=True)
-    return {"nodes": nodes, "won": wins, "lost": losses, "drawn": draws, "forfeits": forfeits}
+    results = played(f"engine:tables?nodes={nodes}", "alphabeta:5", number, Conditions(None), concurrency)
+    return {"nodes": nodes, **results}
+
+
+def thread_games(number: int) -> dict[str, Any]:
+    """Two threads against one, at equal time."""
+    two, one = (f"engine:tables?Threads={count}&Hash=64" for count in (2, 1))
+    results = played(two, one, number, Conditions(None, Limits(movetime_s=THREAD_MOVETIME_S)), 1)
+    elo = estimate(results["pairs"]).elo
+    print(f"two threads by one: {elo.value:+.0f} Elo ({elo.low:+.0f} to {elo.high:+.0f})", flush=True)
+    found = {"movetime_s": THREAD_MOVETIME_S, **results}
+    return {**found, "elo": elo.value, "low": elo.low, "high": elo.high, "goal": 25}
 
 
 def benches() -> dict[str, int]:
@@ -211,13 +232,15 @@ def stockfish_version() -> str:
 
 def main(given: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", nargs="+", choices=("bench", "speed", "depth", "threads", "games", "suite"))
+    named = ("bench", "speed", "depth", "threads", "thread-games", "games", "suite")
+    parser.add_argument("--only", nargs="+", choices=named)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--games", type=int, default=40)
     parser.add_argument("--concurrency", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--epd", type=Path, help="the positions of the suite; without it there is no such part")
     parser.add_argument("--players", nargs="+", default=["engine:tables"], help="who solves the suite")
     asked = parser.parse_args(given)
+    add_players()
     if asked.only and "suite" in asked.only and asked.epd is None:
         parser.error("--only suite: give the positions with --epd FILE")
     parts: dict[str, Callable[[], dict[str, Any]]] = {
@@ -227,6 +250,8 @@ def main(given: Sequence[str] | None = None) -> None:
         "threads": lambda: threads(asked.rounds),
         "games": lambda: games(asked.games, asked.concurrency),
     }
+    if asked.only and "thread-games" in asked.only:
+        parts["thread-games"] = lambda: thread_games(asked.games)
     if asked.epd is not None:
         parts["suite"] = lambda: suite(asked.epd, asked.players)
     for name in [name for name in parts if asked.only is None or name in asked.only]:
