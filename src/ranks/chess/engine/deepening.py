@@ -5,8 +5,8 @@ searched again with a wider one. More threads search the same root into the same
 first one gives the result:
 
     first thread    depth 1, depth 2, ...: windows, lines, limits
-    helper threads  the whole window, from the depth of the first thread on, every other one a ply deeper; each goes on
-                    to the next depth by itself until the move is chosen
+    helper threads  windows of their own, from the depth of the first thread on, every other one a ply deeper; each goes
+                    on to the next depth by itself until the move is chosen
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class Deepening:
         rest, finished = self.moves, True
         while len(lines) < self._num_lines and finished:
             guess_cp = self._scores_cp[len(lines)] if len(lines) < len(self._scores_cp) else None
-            line, finished = self._search_line(rest, depth, guess_cp, stopped)
+            line, finished = self._search_line(first, rest, depth, guess_cp, stopped)
             if line is not None:
                 lines.append(line)
                 rest = [move for move in rest if move != line.move]
@@ -85,37 +85,36 @@ class Deepening:
         return lines, finished
 
     def _search_line(
-        self, moves: Sequence[int], depth: int, guess_cp: int | None, stopped: Callable[[], bool]
+        self, state: EngineState, moves: Sequence[int], depth: int, guess_cp: int | None, stopped: Callable[[], bool]
     ) -> tuple[Choice | None, bool]:
-        """The best of some moves; None if the search was interrupted before it found one."""
+        """The best of some moves, None if the search was interrupted before it found one, and whether it was not."""
         width_cp, alpha, beta = FIRST_WINDOW_CP, -UNKNOWN, UNKNOWN
         if guess_cp is not None and depth >= WINDOW_DEPTH:
             alpha, beta = guess_cp - width_cp, guess_cp + width_cp
         all_moves = self._all_moves and len(moves) == len(self.moves)
         failed_high: Choice | None = None
         while True:
-            start(self.states[0], moves, depth, alpha, beta, all_moves=all_moves)
-            finished = self._run(stopped)
-            root = self.states[0].frames[0]
+            start(state, moves, depth, alpha, beta, all_moves=all_moves)
+            finished = self._run(state, stopped)
+            root = state.frames[0]
             score = int(root["best"])
             if not finished:
-                return (self._line(depth) if root["pv_length"] else failed_high), False
+                return (self._line(state, depth) if root["pv_length"] else failed_high), False
             if alpha < score < beta:
-                return self._line(depth), True
+                return self._line(state, depth), True
             width_cp *= 2
             if width_cp > WIDEST_WINDOW_CP or abs(score) >= MATE_FLOOR:
                 alpha, beta = -UNKNOWN, UNKNOWN
             elif score <= alpha:
                 alpha, beta = score - width_cp, (alpha + beta) // 2
             else:
-                failed_high = replace(self._line(depth), is_lower_bound=True)
+                failed_high = replace(self._line(state, depth), is_lower_bound=True)
                 best = int(root["best_move"])
                 moves = [best, *(move for move in moves if move != best)]
                 beta = score + width_cp
 
-    def _line(self, depth: int) -> Choice:
-        """The result of the first state."""
-        state = self.states[0]
+    def _line(self, state: EngineState, depth: int) -> Choice:
+        """The result of a search."""
         root = state.frames[0]
         score = int(root["best"])
         pv = tuple(state.pv[0, : int(root["pv_length"])].tolist())
@@ -125,24 +124,22 @@ class Deepening:
             mate_in = moves if score > 0 else -moves
         return Choice(pv[0], None if mate_in else score, mate_in, depth, self.nodes, pv)
 
-    def _run(self, stopped: Callable[[], bool]) -> bool:
-        """Search until the first state is finished; False if a limit was reached first."""
-        while not self._step(self.states[0]):
+    def _run(self, state: EngineState, stopped: Callable[[], bool]) -> bool:
+        """Search until the state is finished; False if a limit was reached first."""
+        while not self._step(state):
             if self.nodes >= self.max_nodes or stopped():
                 return False
         return True
 
     def _help(self, number: int, ended: threading.Event) -> None:
         """The body of a helper thread: fill the shared table until `ended` is set or all nodes are used."""
-        state, depth = self.states[number], 0
+        state, depth, guess_cp = self.states[number], 0, None
         while depth < MAX_SEARCH_DEPTH:
             depth = max(depth + 1, min(self._depth + number % 2, MAX_SEARCH_DEPTH))
-            start(state, self.moves, depth, -UNKNOWN, UNKNOWN, all_moves=self._all_moves)
-            finished = False
-            while not finished:
-                if ended.is_set() or self.nodes >= self.max_nodes:
-                    return
-                finished = self._step(state)
+            line, finished = self._search_line(state, self.moves, depth, guess_cp, ended.is_set)
+            if not finished:
+                return
+            guess_cp = None if line is None else line.score_cp
 
     def _step(self, state: EngineState) -> bool:
         """Search some nodes, at most a thread's share of those that are left; True if the search is finished."""
