@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -28,6 +29,24 @@ def equal_cores(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("ranks.cli.forecasting.measure.ProbedCores", lambda _: ProbedCores(0))
 
 
+SHORT_PROBE = """
+import sys
+from ranks.hardware.links import cores_probe
+cores_probe.PIECE_S, cores_probe.ROUNDS = 0.01, 2
+if __name__ == "__main__":
+    cores_probe.main(sys.argv[1:])
+"""
+
+
+@pytest.fixture
+def shortly_probed_cores(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Measure the cores with fewer and shorter pieces of work."""
+    path = tmp_path / "short_probe.py"
+    path.write_text(SHORT_PROBE)
+    monkeypatch.setattr("ranks.cli.forecasting.measure.cores_probe", SimpleNamespace(__file__=str(path)))
+
+
+@pytest.mark.usefixtures("shortly_probed_cores")
 def test_a_forecast_and_the_run_after_it(
     link: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
