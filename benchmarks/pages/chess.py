@@ -149,6 +149,15 @@ def engine_threads(found: dict[str, Any]) -> Iterator[str]:
     )
 
 
+def engine_thread_games(found: dict[str, Any]) -> Iterator[str]:
+    """Games of two threads against one."""
+    yield (
+        f"- Two threads against one, {1000 * found['movetime_s']:g} ms a move: {found['won']} won, "
+        f"{found['lost']} lost, {found['drawn']} drawn, {found['elo']:+.0f} Elo "
+        f"({found['low']:+.0f} to {found['high']:+.0f}); goal {found['goal']:+d}."
+    )
+
+
 def engine_games(found: dict[str, Any]) -> Iterator[str]:
     """Games against alphabeta:5."""
     yield (
@@ -168,6 +177,7 @@ ENGINE_PARTS = {
     "depth": engine_depth,
     "suite": engine_suite,
     "threads": engine_threads,
+    "thread-games": engine_thread_games,
     "games": engine_games,
 }
 """The parts of `benchmarks/chess/engine.py`."""
