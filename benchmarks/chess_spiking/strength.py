@@ -3,12 +3,13 @@
     python -m benchmarks.chess_spiking.strength RUN [RUN ...] [--games 800] [--simulations 64]
 
 RUN is `name`, `name/best`, `name/ITERATION` or the path of a run folder, as in the player `run:RUN`: without a word
-behind it the best checkpoint; or `chess-spiking`, the net that the package ships. Two more play, in the search of the
-first RUN: `untrained` (the same net with random weights) and `material` (uniform priors, the value of exact material).
+behind it the best checkpoint; or `chess-spiking`, the net that the package ships. Two more play: `untrained` (the net
+of the first RUN with random weights, in its search) and `material` (uniform priors, the value of exact material, in
+AlphaZero's search, which suits it better).
 
 A quarter of the games is with each of random, greedy, minimax:2 and alphabeta:1. A pair of games begins with the same
-opening and is played with both colours. The search is that of the training without noise. A game of 1,000 plies is a
-draw, as on the ladder. Nothing is resigned and no result is given by material.
+opening and is played with both colours. The search of a net is that of its training without noise. A game of 1,000
+plies is a draw, as on the ladder. Nothing is resigned and no result is given by material.
 
 Writes benchmarks/results/chess_spiking_strength_DATE.json: each score (won 1, drawn 1/2) with its 95 % interval over
 pairs, draws by repetition counted apart, and how long each run has trained. The file grows player by player.

@@ -32,8 +32,8 @@ from ranks.search import CONNECT_FOUR
 from ranks.search.games.connect_four_solver import score, solve
 
 FILE = Path(__file__).with_name("data") / "connect_four.csv"
-SHA256 = "345fa8e2a02adf1f5e8589b5d3732255e845f08444ccb0e3390e0126fe59a065"
-SEED, COUNT, PLIES = 20_261_122, 799, range(8, 31)
+SHA256 = "19edd02758f6e1ab258b7d4cf7f947b8fe471e3b1f1298e13ef662243bff1c46"
+SEED, COUNT, PLIES = 20_261_122, 1100, range(8, 31)
 STRICT_FROM = 16
 """Plies from which the distance of an end is computed; it takes too long in earlier positions."""
 TABLE_BITS = 23

@@ -17,9 +17,9 @@ from ranks.selfplay import Encoding, SelfPlayConfig
 
 def test_the_committed_positions() -> None:
     positions = connect_four.read()
-    assert len(positions) == 799
+    assert len(positions) == 1100
     assert {len(position.moves) for position in positions} == set(range(8, 31))
-    assert len({connect_four.key_of(position.state_W) for position in positions}) == 799
+    assert len({connect_four.key_of(position.state_W) for position in positions}) == 1100
     for position in positions:
         assert position.soonest <= position.best < set(position.legal)
         assert bool(position.soonest) == (len(position.moves) >= 16)

@@ -125,7 +125,8 @@ class Net(nn.Module):
         self.body = nn.Sequential(*(part for layer in convolutions for part in (layer, nn.ReLU())))
         self.policy = nn.Linear(width * 42, 7)
         self.value = nn.Sequential(nn.Linear(width * 42, 64), nn.ReLU(), nn.Linear(64, 1))
-        nn.init.zeros_(self.policy.weight)  # a new net finds all moves equally good
+        for parameter in self.policy.parameters():
+            nn.init.zeros_(parameter)  # a new net finds all moves equally good
 
     def forward(self, planes: Tensor) -> tuple[Tensor, Tensor]:
         features = self.body(planes).flatten(1)
@@ -150,8 +151,8 @@ class Config:
     """Convolutions of the network."""
     selfplay: SelfPlayConfig = SELFPLAY
     replay: ReplayConfig = ReplayConfig(reuse=4.0, positions=100_000)
-    # 100 iterations have about 8,000 updates.
-    optim: OptimConfig = OptimConfig(lr=2e-3, weight_decay=1e-4, schedule="cosine", schedule_updates=8_000)
+    # Constant: how many updates there will be depends on the length of the games.
+    optim: OptimConfig = OptimConfig(lr=2e-3, weight_decay=1e-4, schedule="constant")
     eval_every: int = free(10)
     """Iterations between evaluations."""
     eval_games: int = 100

@@ -94,8 +94,8 @@ class Config:
     measure_positions: int = 64
     """Positions of the newest games on which spikes are counted, once an iteration."""
     net: NetConfig = NetConfig()
-    selfplay: SelfPlayConfig = SelfPlayConfig()
-    replay: ReplayConfig = ReplayConfig()
+    selfplay: SelfPlayConfig = SelfPlayConfig(opening_plies=8)
+    replay: ReplayConfig = ReplayConfig(positions=2_000_000)
     optim: OptimConfig = OptimConfig(lr=1e-3, weight_decay=1e-4, schedule="constant")
 
     def __post_init__(self) -> None:

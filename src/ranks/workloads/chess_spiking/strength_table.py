@@ -51,8 +51,9 @@ def measure(players: Sequence[str], like: str, games: int, simulations: int) -> 
     """The rows of `play_rungs`, player by player as they end, on all cores.
 
     A player is `chess-spiking`, a RUN[/ITERATION], `untrained` or `material`. `untrained` is the net of `like` and
-    searches as it. `material` has the search that suits it: AlphaZero's, which looks at all moves, where the Gumbel
-    search of a net looks at the likeliest ones.
+    searches as it. `material` has the search that suits it: AlphaZero's, where the Gumbel search of a net looks at the
+    likeliest moves only. It has no first-play reduction, so that of equal moves each is tried once before one is tried
+    again.
     """
     work = partial(_rows_of, like=like, games=games, simulations=simulations)
     with (
@@ -73,7 +74,7 @@ def _rows_of(player: str, *, like: str, games: int, simulations: int) -> list[di
     torch.set_num_threads(1)
     saved = saved_net(like if player in (UNTRAINED, MATERIAL) else player)
     if player == MATERIAL:
-        match = MatchConfig(games, simulations, MAX_PLIES, SearchConfig(simulations))
+        match = MatchConfig(games, simulations, MAX_PLIES, SearchConfig(simulations, fpu_reduction=0.0))
     else:
         match = MatchConfig.of(games, simulations, MAX_PLIES, saved.selfplay)
     who = {"player": player, "neuron": saved.net.neuron if player != MATERIAL else None}
