@@ -132,6 +132,21 @@ def test_a_fetch_into_the_present_folder_is_refused_before_it_is_replaced(
     assert (tmp_path / "there" / "model.safetensors").exists()
 
 
+def test_a_killed_fetch_loses_no_older_model_and_leaves_nothing(
+    hub: LocalHub, trained: Path, tmp_path: Path, say: Say, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    published(hub, trained, say)
+    monkeypatch.chdir(tmp_path)
+    assert say("fetch", REPO, "--out", "there")[0] == 0
+    (tmp_path / "there").rename(tmp_path / ".there.old-4000000")  # killed between the two renames
+    (tmp_path / ".there.tmp-4000000").mkdir()
+    (tmp_path / ".there.tmp-notes").mkdir()
+    code, _, err = say("fetch", "me/none", "--out", "there")
+    assert (code, "was not fetched from me/none" in err) == (2, True), err
+    assert (tmp_path / "there" / "model.safetensors").exists()
+    assert sorted(path.name for path in tmp_path.iterdir() if path.name.startswith(".there")) == [".there.tmp-notes"]
+
+
 def test_a_public_repository_takes_no_private_model(hub: LocalHub, trained: Path, say: Say) -> None:
     there = {**published(hub, trained, say)}
     code, _, err = say("publish", str(trained), "--to", REPO, "--private")

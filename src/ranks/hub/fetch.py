@@ -4,13 +4,15 @@ No file of it is executed or unpickled."""
 
 from __future__ import annotations
 
+import glob
 import json
 import os
 from dataclasses import dataclass
 from pathlib import Path
 
 from ranks.engine.export.about import ExportAbout
-from ranks.engine.files.disk import remove, replace_folder, write_durably, writing
+from ranks.engine.files.disk import finish_replacement, remove, replace_folder, write_durably, writing
+from ranks.engine.files.lock import process_exists
 from ranks.engine.files.regular import DamagedFile
 from ranks.engine.files.strict_json import read_object
 from ranks.errors import UserError
@@ -46,6 +48,8 @@ class FetchedModel:
 def fetch(client: HubClient, repo_id: str, revision: str | None, folder: Path) -> FetchedModel:
     """Bring the model of a repository into a folder. Raises UserError; the folder is then as it was."""
     asked, folder = client.asked, folder.absolute()
+    with writing(asked, folder.parent, "nothing was fetched"):
+        _tidy(folder)
     _check_place(folder, repo_id, asked)
     found = client.model_info(repo_id, revision)
     refuse_pickles(repo_id, found.files, asked)
@@ -65,6 +69,15 @@ def fetch(client: HubClient, repo_id: str, revision: str | None, folder: Path) -
             remove(staging)
     skipped = sorted({*found.files} - {*NEEDED, *OPTIONAL})
     return FetchedModel(folder, about, found.commit, sum(file.num_bytes for file in wanted), tuple(skipped))
+
+
+def _tidy(folder: Path) -> None:
+    """After a kill: put an older model back, and remove what was downloaded. Raises OSError."""
+    finish_replacement(folder)
+    for left in folder.parent.glob(f".{glob.escape(folder.name)}.tmp-*"):
+        process = left.name.rpartition("-")[2]
+        if process.isdecimal() and not process_exists(int(process)):
+            remove(left)
 
 
 def _check_place(folder: Path, repo_id: str, asked: str) -> None:

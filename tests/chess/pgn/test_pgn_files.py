@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from ranks.chess.pgn import SkippedGame, read_games
+from ranks.chess.pgn.raw_game import MOST_WORDS, raw_games
 from ranks.errors import UserError
 from tests.chess.pgn.test_pgn import GOOD, only, random_game, written
 
@@ -63,3 +64,14 @@ def test_a_stream_is_read_game_by_game() -> None:
     assert next(games) == only(GOOD)
     assert len(lines) == 5
     assert next(games) == only(GOOD)
+
+
+def test_text_that_is_no_pgn_is_not_kept(tmp_path: Path) -> None:
+    path = tmp_path / "fens.pgn"
+    path.write_text("rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 0 1\n" * 10_000)
+    with path.open() as lines:
+        (game,) = raw_games(lines)
+    assert len(game.words) == MOST_WORDS
+    skipped: list[SkippedGame] = []
+    assert not list(read_games(path, skipped.append))
+    assert len(skipped) == 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import numpy as np
@@ -232,3 +233,27 @@ def test_a_file_that_is_no_export_is_refused(harm: object, found: str, tmp_path:
     assert found in error.value.found
     assert str(path) in error.value.asked
     assert not (tmp_path / "there").exists()
+
+
+def test_merged_labels_are_not_one_file_that_the_limit_drops_whole(tmp_path: Path) -> None:
+    most_bytes = 280 * BYTES_PER_LABEL + 8_000
+    cache = cache_of(tmp_path, most_bytes=most_bytes)
+    for start in range(0, 270, 15):  # one file more than are left unmerged
+        cache.add(BOARDS[start : start + 15], CP[start : start + 15])
+    assert len(files(cache)) < MOST_FILES
+    assert max(path.stat().st_size for path in files(cache)) < most_bytes / 4
+    for start in range(0, 60, 15):
+        cache.add(MORE_BOARDS[start : start + 15], CP[start : start + 15])
+    assert (cache.look_up(BOARDS[:270]) != NO_SCORE).sum() > 150
+
+
+def test_half_written_files_of_killed_runs_are_removed_and_fresh_ones_stay(tmp_path: Path) -> None:
+    cache = cache_of(tmp_path)
+    cache.add(BOARDS[:5], CP[:5])
+    old, fresh = (cache.path / "labels" / f".tmp-00000001-{pid}" for pid in (4000000, 4000001))
+    for path in (old, fresh):
+        path.write_bytes(b"half a file")
+    os.utime(old, (1e9, 1e9))
+    for start in range(5, 300, 5):
+        cache.add(BOARDS[start : start + 5], CP[start : start + 5])
+    assert (old.exists(), fresh.exists()) == (False, True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import signal
 import subprocess
 import sys
@@ -24,7 +25,7 @@ from ranks.workloads.chess_value.labels.label import NO_SCORE
 from ranks.workloads.chess_value.labels.pool_process import PoolProcess, PoolSettings
 from ranks.workloads.chess_value.labels.position_keys import fresh_fens
 from ranks.workloads.chess_value.labels.teacher import TaughtLabels, Teacher, TeacherSettings, engines_here
-from ranks.workloads.chess_value.labels.teacher_engine import STATIC_AHEAD, find_teacher, limits_of
+from ranks.workloads.chess_value.labels.teacher_engine import STATIC_AHEAD, TeacherEngine, find_teacher, limits_of
 from ranks.workloads.chess_value.labels.units import MATE_CP, MOST_CP, clipped_cp, win_probability
 from tests.chess.uci.fake_engine import processes_of
 from tests.chess_value.boards import random_boards
@@ -254,3 +255,14 @@ time.sleep(600)
             break
         time.sleep(0.02)
     assert processes_of(tmp_path / "engine.py") == []
+
+
+def test_engines_of_one_name_with_other_arguments_have_labels_of_their_own(tmp_path: Path) -> None:
+    """An argument can name another net."""
+    identities = set[str]()
+    for net in ("A", "A", "B"):
+        command = [*shlex.split(engine_command(tmp_path)), f"--weights={net}"]
+        engine = TeacherEngine(command, limits_of("nodes:5"), TIMEOUTS)
+        identities.add(engine.identity)
+        engine.client.close()
+    assert len(identities) == 2

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,7 @@ from ranks.errors import UserError
 from ranks.workloads.chess_value.labels.label import Labelled
 from ranks.workloads.chess_value.parts import LabelledParts
 from ranks.workloads.chess_value.positions.part_files import PartFiles, PartWriter, as_batch, part_files
+from ranks.workloads.chess_value.positions.part_folder import files_of, writing_parts
 from tests.chess_value.boards import random_boards
 from tests.chess_value.labels.label_engine import engine_command
 
@@ -93,10 +96,34 @@ def test_the_commands_label_files_and_copy_the_cache(tmp_path: Path, capsys: pyt
     assert "40 positions: 0 labels computed, 40 from the cache" in capsys.readouterr().out
     assert [path.name for path in part_files(out[0], "train")] == [path.name for path in part_files(out[1], "train")]
     assert main(["chess-value", "cache", "list", "--cache", cache]) == 0
-    assert "40 labels, 0.0 MiB: Small 1.0, nodes:7" in capsys.readouterr().out
+    assert re.search("40 labels, 0.0 MiB: Small 1.0, arguments [0-9a-f]{8}, nodes:7", capsys.readouterr().out)
     exported = str(tmp_path / "labels.safetensors")
     assert main(["chess-value", "cache", "export", exported, "--cache", cache]) == 0
     assert main(["chess-value", "cache", "import", exported, "--cache", str(tmp_path / "other")]) == 0
-    assert "40 labels of Small 1.0, nodes:7" in capsys.readouterr().out
+    assert "40 labels of Small 1.0, arguments" in capsys.readouterr().out
     assert main(["chess-value", "cache", "export", exported, "--cache", cache, "--engine", "Large"]) == 2
     assert "0 caches fit" in capsys.readouterr().err
+
+
+def test_a_folder_that_was_copied_in_part_is_refused(tmp_path: Path) -> None:
+    with writing_parts(tmp_path / "whole") as writers:
+        for writer in writers.values():
+            writer.add(LABELLED)
+    assert {name: len(files) for name, files in files_of(tmp_path / "whole", verify=True).items()} == {
+        "train": 1,
+        "validation": 1,
+    }
+    for missing in ("train", "validation"):
+        folder = tmp_path / missing
+        shutil.copytree(tmp_path / "whole", folder, ignore=shutil.ignore_patterns(missing))
+        with pytest.raises(UserError, match=f"{missing} has 0 files, complete.json says 1"):
+            files_of(folder, verify=False)
+
+
+def test_what_a_killed_command_left_is_removed(tmp_path: Path) -> None:
+    (tmp_path / "train").mkdir()
+    left = tmp_path / "train" / ".tmp-00000003-4000000"
+    left.write_bytes(b"half a file")
+    with writing_parts(tmp_path) as writers:
+        writers["train"].add(LABELLED)
+    assert not left.exists()

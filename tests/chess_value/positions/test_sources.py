@@ -279,3 +279,28 @@ def test_a_folder_without_games_and_a_missing_file_are_refused(tmp_path: Path) -
     for path in (tmp_path, tmp_path / "missing.csv", tmp_path / "missing.pgn"):
         with pytest.raises(UserError, match=str(path)):
             read(path)
+
+
+def test_a_packed_file_of_games_that_is_cut_off_is_refused_after_its_games(tmp_path: Path) -> None:
+    packed = gzip.compress("".join(GAME.format(result="1-0", tags="", moves=SPANISH) for _ in range(300)).encode())
+    path = tmp_path / "games.pgn.gz"
+    path.write_bytes(packed[: len(packed) // 2])
+    with pytest.raises(UserError, match="a damaged gzip file"):
+        read(path)
+
+
+def test_a_rating_of_many_digits_is_none(tmp_path: Path) -> None:
+    path = tmp_path / "a.pgn"
+    tags = '[WhiteElo "02400123"]\n[BlackElo "2400"]'
+    path.write_text(GAME.format(result="1-0", tags=tags, moves=SPANISH))
+    assert read(path, options=replace(ALL, full_weight_elo=2000.0, unrated_elo=2000.0)).num_positions > 10
+
+
+def test_a_stray_quote_takes_no_other_lines(tmp_path: Path) -> None:
+    good = [f"{format_fen(words)},{40 + at}" for at, words in enumerate(random_boards(400, seed=7))]
+    said: list[str] = []
+    path = written(tmp_path / "a.csv", *good[:200], f'"{good[200]}', *good[201:])
+    others = written(tmp_path / "b.csv", *good[:200], *good[201:])
+    assert read(path, said=said).num_positions == read(others).num_positions
+    assert len(said) == 1
+    assert "line 201" in said[0]

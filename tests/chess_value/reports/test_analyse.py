@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from torch import nn
 
 from ranks.chess.board import Board
 from ranks.chess.pgn import read_games
@@ -18,6 +19,8 @@ from ranks.progress import ProgressBar
 from ranks.workloads.chess_value.analysis.games import GamesAnalysis
 from ranks.workloads.chess_value.config import ValueNetConfig
 from ranks.workloads.chess_value.net.building import build_net
+from ranks.workloads.chess_value.net.nnue import NnueNet
+from ranks.workloads.chess_value.net.resnet import ResnetValue
 
 GAMES = """[White "A"]
 [Black "B"]
@@ -176,3 +179,25 @@ def test_bad_input(flags: list[str], found: str, folder: Path, capsys: pytest.Ca
     assert main(["chess-value", "analyse", *flags]) == 2
     assert found in capsys.readouterr().err
     assert {path.read_text() for path in earlier} == {"an earlier analysis"}
+
+
+@pytest.mark.parametrize(
+    "net",
+    [
+        NnueNet(features=768, bucket_features=768, width=16, hidden=1, output_buckets=1),
+        ResnetValue(planes=12, blocks=1, channels=8, hidden=8),
+    ],
+)
+def test_a_model_of_other_inputs_is_refused(net: nn.Module, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The engine's kernels check no bounds."""
+    export_model(net, folder / "net")
+    (folder / "net" / "ranks.json").write_bytes(ExportAbout("chess-value", "demo", 1, 0, {}, {}, {}).to_bytes())
+    assert main(["chess-value", "analyse", "games.pgn", "--player", "model:net@200"]) == 2
+    assert "use the version of ranks that exported it" in capsys.readouterr().err
+
+
+def test_names_with_dollar_signs_are_drawn(folder: Path) -> None:
+    path = folder / "games.pgn"
+    path.write_text(path.read_text().replace('[White "', '[White "Ca$h_$tack ', 1))
+    argv = ["chess-value", "analyse", "games.pgn", "--game", "1", "--depth", "1", "--out", "out"]
+    assert main([*argv, "--player", "engine:tables"]) == 0

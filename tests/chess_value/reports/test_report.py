@@ -48,3 +48,9 @@ def test_the_calibration_is_a_mean_of_each_range() -> None:
     assert count_C.tolist() == [0, 0, 0, 0, 0, 0, 0, 4, 0, 0]
     assert predicted_C[7] == pytest.approx(1 / (1 + np.exp(-1.0)))
     assert labelled_C[7] == pytest.approx(0.5)
+
+
+def test_a_run_whose_name_is_a_number_has_its_calibration(tmp_path: Path) -> None:
+    folder = tiny.train(tmp_path).folder.rename(tmp_path / "3")
+    assert main(["chess-value", "report", str(folder)]) == 0
+    assert (folder / "report" / "calibration.png").exists()

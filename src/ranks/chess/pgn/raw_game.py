@@ -17,6 +17,9 @@ _TOKEN = re.compile(
     r"(\{[^}]*\}?|;.*|[()*]|[^\s{}();.…$*]+)"
 )
 
+MOST_WORDS = 20_000
+"""Moves that are kept of a game. The longest game possible has some 11,800 plies; text that is no PGN has no end."""
+
 
 @dataclass
 class RawGame:
@@ -106,8 +109,10 @@ class RawGame:
             elif token in TERMINATIONS:
                 self.result = token
                 return tokens[index + 1 :]
-            else:
+            elif len(self.words) < MOST_WORDS:
                 self.words.append(token)
+            else:
+                self.fail(f"no result after {MOST_WORDS:,} moves")
         return []
 
     def fail(self, reason: str) -> None:
@@ -126,7 +131,8 @@ class RawGame:
 
 
 def raw_games(lines: Iterable[str]) -> Iterator[RawGame]:
-    """Split lines into games: after a result, and before a tag that must be of the next game."""
+    """Split lines into games: after a result, and before a tag that must be of the next game. Raises DamagedGzip after
+    the game in which a compressed file is damaged."""
     raw, after_blank = RawGame(), True
     try:
         for number, line in enumerate(lines, 1):
@@ -154,5 +160,7 @@ def raw_games(lines: Iterable[str]) -> Iterator[RawGame]:
                     raw = RawGame()
     except DamagedGzip as error:
         raw.fail(f"the compressed file is damaged: {error.found}")
+        yield raw.close()
+        raise
     if raw.holds_a_game:
         yield raw.close()

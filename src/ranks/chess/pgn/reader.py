@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import TextIO, cast
 
-from ranks.bounded_file import open_file
+from ranks.bounded_file import DamagedGzip, open_file
 from ranks.chess.board import Board
 from ranks.chess.core.rules import START
 from ranks.chess.fen import parse_fen
@@ -27,29 +27,34 @@ CHESS_VARIANTS = ("standard", "chess", "classical", "normal", "from position", "
 
 
 def read_games(
-    source: Path | str | TextIO, on_skipped: Callable[[SkippedGame], None] | None = None
+    source: Path | str | TextIO, on_skipped: Callable[[SkippedGame], None] | None = None, *, whole: bool = False
 ) -> Iterator[PgnGame]:
     """Iterate over the games of a .pgn or .pgn.gz file, or of an open text stream.
 
     A game that cannot be read is skipped, and `on_skipped` is called with it; the default prints a
     line to stderr. Bytes that are not UTF-8 are read as Latin-1. Raises UserError if the file cannot be
-    read, or is beyond the limits of files.
+    read, or is beyond the limits of files; with `whole` also where a compressed file is damaged, after the
+    games before.
     """
     report = on_skipped or _print_skipped
     if not isinstance(source, (str, Path)):
-        yield from _read(source, str(getattr(source, "name", "stream")), report)
+        yield from _read(source, str(getattr(source, "name", "stream")), report, whole=whole)
         return
     path = Path(source)
     with io.TextIOWrapper(open_file(path, f"the games in {path}"), "utf-8", _LATIN_1) as stream:
-        yield from _read(stream, str(path), report)
+        yield from _read(stream, str(path), report, whole=whole)
 
 
-def _read(lines: Iterable[str], path: str, report: Callable[[SkippedGame], None]) -> Iterator[PgnGame]:
-    for number, raw in enumerate(raw_games(lines), 1):
-        try:
-            yield _parse_moves(raw)
-        except _ParseError as error:
-            report(SkippedGame(path, number, raw.line, error.move, error.reason))
+def _read(lines: Iterable[str], path: str, report: Callable[[SkippedGame], None], *, whole: bool) -> Iterator[PgnGame]:
+    try:
+        for number, raw in enumerate(raw_games(lines), 1):
+            try:
+                yield _parse_moves(raw)
+            except _ParseError as error:
+                report(SkippedGame(path, number, raw.line, error.move, error.reason))
+    except DamagedGzip:
+        if whole:
+            raise
 
 
 class _ParseError(Exception):

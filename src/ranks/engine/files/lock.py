@@ -101,7 +101,7 @@ def is_held_by(path: Path, holder: Holder) -> bool:
     if holder.host != socket.gethostname():
         return False
     if not os.path.isdir("/proc/self/fd"):
-        return _exists(holder.pid)
+        return process_exists(holder.pid)
     folder = f"/proc/{holder.pid}/fd"
     try:
         file, descriptors = os.stat(path), os.listdir(folder)
@@ -114,7 +114,8 @@ def is_held_by(path: Path, holder: Holder) -> bool:
     return False
 
 
-def _exists(pid: int) -> bool:
+def process_exists(pid: int) -> bool:
+    """Whether this host has a process of that number."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import errno
 import hashlib
 import os
+import time
 from collections.abc import Collection, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -93,6 +94,16 @@ class KeptFolder:
                     file = KeptFile(name, about.st_size)
                     found.append((file.iteration, about.st_mtime_ns, file))
         return [file for _, _, file in sorted(found, key=lambda row: row[:2])]
+
+    def remove_temporaries(self, folder: str, older_than_s: float = 0.0) -> None:
+        """Remove what killed processes have left of files that they were writing. Raises OSError."""
+        place = self.path / folder
+        if self.path.is_symlink() or place.is_symlink() or not place.is_dir():
+            return
+        for path in place.glob(f"{TEMPORARY}*"):
+            with suppress(FileNotFoundError):
+                if time.time() - path.lstat().st_mtime >= older_than_s:
+                    remove(path)
 
     def problem(self, named: Mapping[str, int]) -> str:
         """How many of some files (path -> bytes) are damaged, and what is wrong with each; empty where

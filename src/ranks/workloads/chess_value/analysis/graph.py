@@ -36,7 +36,8 @@ def draw_game(analysed: AnalysedGame, searched: str, path: Path) -> None:
     percent(panel, "win probability of white")
     panel.set_xlim(at[0], max(at[-1], at[0] + 0.5))
     panel.set_xlabel("move")
-    panel.set_title(textwrap.fill(f"{analysed.title}  ({searched})", TITLE_CHARACTERS), loc="left", fontsize=9)
+    title = textwrap.fill(f"{analysed.title}  ({searched})", TITLE_CHARACTERS)
+    panel.set_title(title, loc="left", fontsize=9, parse_math=False)  # a name may hold dollar signs
     if named:
         panel.legend(fontsize=7, loc="upper left", bbox_to_anchor=(1, 1))
     save(figure, path)

@@ -18,7 +18,7 @@ import hashlib
 import os
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -118,11 +118,9 @@ class LabelCache:
         labels = self._without_known(labels)
         if not len(labels.key_N):
             return
-        most = max(1, self.most_bytes // (SMALL_SHARE * BYTES_PER_LABEL))  # whole files are dropped at the limit
-        for begin in range(0, len(labels.key_N), most):
-            with writing(f"the label cache {self.path}", self.path, KEPT):
-                file = self._write(labels.rows(begin, begin + most))
-            self._take(file)
+        with writing(f"the label cache {self.path}", self.path, KEPT):
+            for file in self._write(labels):
+                self._take(file)
         if self._due():
             self._tidy()
 
@@ -160,8 +158,12 @@ class LabelCache:
             known_N |= other.places(labels.key_N, labels.check_N) >= 0
         return CachedLabels(labels.key_N[~known_N], labels.check_N[~known_N], labels.cp_N[~known_N])
 
-    def _write(self, labels: CachedLabels) -> KeptFile:
-        return self._folder.write(FILES, time.time_ns() // 1000, labels.arrays(self.about))
+    def _write(self, labels: CachedLabels) -> Iterator[KeptFile]:
+        """Write labels as files of a share of the limit, because whole files are dropped at the limit."""
+        most = max(1, self.most_bytes // (SMALL_SHARE * BYTES_PER_LABEL))
+        for begin in range(0, len(labels.key_N), most):
+            part = labels.rows(begin, begin + most)
+            yield self._folder.write(FILES, time.time_ns() // 1000, part.arrays(self.about))
 
     def _take(self, file: KeptFile) -> None:
         """Verify a file and map it. One that is damaged is named and removed."""
@@ -185,12 +187,14 @@ class LabelCache:
         with writing(f"the label cache {self.path}", self.path, KEPT), tried(self.path / "lock") as locked:
             if not locked:
                 return
+            self._folder.remove_temporaries(FILES, older_than_s=3600)  # of killed runs; others may be writing now
             self.refresh()  # another run may have merged the files that this one still maps, or raised the limit
             small = self._small()
             if len(small) > MOST_FILES:
-                file = self._write(merged([self._labels[part] for part in small]))
-                self._drop([part for part in small if part != file])
-                self._take(file)
+                written = list(self._write(merged([self._labels[part] for part in small])))
+                self._drop([part for part in small if part not in written])
+                for file in written:
+                    self._take(file)
             by_age = sorted(self._labels, key=lambda file: file.iteration)
             dropped = 0
             while self.size_bytes > self.most_bytes and len(by_age) > 1:

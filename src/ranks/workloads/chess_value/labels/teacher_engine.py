@@ -9,6 +9,7 @@ which needs no search and no cleared table: it takes a sixth of the time of a se
 
 from __future__ import annotations
 
+import hashlib
 import time
 from collections import deque
 from collections.abc import Sequence
@@ -80,6 +81,7 @@ class TeacherEngine:
         """Start it. `limits`: of a search; None for static evaluations. Raises Forfeit."""
         self._limits, self._timeouts = limits or Limits(), timeouts
         self._is_static = limits is None
+        self._arguments = command[1:]
         self._go = "eval" if limits is None else go_command(limits, white_to_move=True)
         self.client = UciClient(command, timeouts, dies_with_us=True)
         for name in ("Threads", "Hash"):
@@ -97,9 +99,12 @@ class TeacherEngine:
 
     @property
     def identity(self) -> str:
-        """Its name and version, and the file of its net where it says so: 'Stockfish 15.1, nn-ad9b42354671.nnue'."""
+        """Its name and version, the file of its net where it says so, and a hash of its command's arguments, which can
+        name another net: 'Stockfish 15.1, nn-ad9b42354671.nnue', 'Lc0 v0.31, arguments 0a1b2c3d'."""
         net = self.client.options.get("evalfile")
-        return ", ".join([self.client.name, *([net.default] if net is not None and net.default else [])])
+        nets = [net.default] if net is not None and net.default else []
+        digest = hashlib.sha256("\0".join(self._arguments).encode()).hexdigest()[:8]
+        return ", ".join([self.client.name, *nets, *([f"arguments {digest}"] if self._arguments else [])])
 
     def give(self, tasks: Sequence[PositionTask]) -> None:
         """Let it score positions after those that it has. Raises Forfeit."""

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from torch import nn
 
-from ranks.chess.engine.nnue.weights import NnueWeights, load_weights, to_bytes
+from ranks.chess.engine.nnue.weights import NnueWeights, load_weights, to_bytes, wrong_with
 from ranks.engine.config_file import overlay
 from ranks.engine.export.load_export import load_export
 from ranks.engine.files.disk import write_durably, writing
@@ -29,6 +29,8 @@ from ranks.workloads.chess_value.config import Config
 from ranks.workloads.chess_value.net.building import ValueNet, build_net
 from ranks.workloads.chess_value.net.cnn import CnnNet
 from ranks.workloads.chess_value.net.nnue import NnueNet
+from ranks.workloads.chess_value.net.planes import RESNET_PLANES
+from ranks.workloads.chess_value.net.quantise import quantise
 from ranks.workloads.chess_value.net.resnet import ResnetValue
 
 WORKLOAD = "chess-value"
@@ -85,7 +87,23 @@ def from_export(folder: Path, asked: str) -> ValueNet:
         raise UserError(asked, str(damage), "give a folder of `ranks fetch` or `ranks export`") from None
     if name not in kinds:
         raise UserError(asked, f"{folder} holds a {name}", f"give a net of {WORKLOAD}: {', '.join(kinds)}")
-    return load_export(folder / "model.safetensors", kinds[name], asked)[0].float()
+    model = load_export(folder / "model.safetensors", kinds[name], asked)[0].float()
+    _refuse_other_inputs(model, folder, asked)
+    return model
+
+
+def _refuse_other_inputs(model: ValueNet, folder: Path, asked: str) -> None:
+    """Raise UserError for other inputs or layers than this version has: the engine's kernels check no bounds."""
+    problem = None
+    if isinstance(model, ResnetValue) and model.planes != RESNET_PLANES:
+        problem = f"it takes {model.planes} planes, not {RESNET_PLANES}"
+    elif isinstance(model, NnueNet):
+        try:
+            problem = wrong_with(quantise(model)._asdict())
+        except (ValueError, RuntimeError) as error:  # features that are no multiple of those of a bucket
+            problem = str(error)
+    if problem:
+        raise UserError(asked, f"{folder}: {problem}", "use the version of ranks that exported it, or train it again")
 
 
 def from_files(folder: Path, asked: str) -> ShippedNet:

@@ -14,11 +14,14 @@ from pathlib import Path
 
 from ranks.engine.files.disk import remove, sync_folder, write_durably, writing
 from ranks.engine.files.lock import tried
+from ranks.engine.files.regular import DamagedFile
+from ranks.engine.files.strict_json import read_object
 from ranks.engine.runs.kept.kept_folder import KeptFolder
 from ranks.errors import UserError
 from ranks.workloads.chess_value.positions.part_files import TRAIN, VALIDATION, PartWriter, part_files
 
 COMPLETE = "complete.json"
+COPY = "copy the folder again, or make another with ranks chess-value label"
 AGAIN = "give the same ranks chess-value label command again: it has its labels in the cache"
 
 
@@ -39,8 +42,10 @@ def writing_parts(folder: Path) -> Generator[Mapping[str, PartWriter]]:
             raise UserError(asked, "another command writes to it now", "wait for it, or give another folder")
         if (folder / COMPLETE).exists():
             raise UserError(asked, "it holds files of positions already", "give another folder, or remove it")
+        kept = KeptFolder(folder)
         for name in (TRAIN, VALIDATION):
-            for file in KeptFolder(folder).listing(name):
+            kept.remove_temporaries(name)
+            for file in kept.listing(name):
                 remove(folder / file.path)
         writers = {name: PartWriter(folder, name) for name in (TRAIN, VALIDATION)}
         yield writers
@@ -65,4 +70,11 @@ def files_of(folder: Path, *, verify: bool, beat: Callable[[], None] = lambda: N
         raise UserError(asked, "no files of positions", "make them with ranks chess-value label")
     if not (folder / COMPLETE).exists():
         raise UserError(asked, "the command that labelled them did not end, so some are missing", AGAIN)
+    try:
+        counts = read_object(folder / COMPLETE, follow=True)
+    except DamagedFile as damage:
+        raise UserError(asked, str(damage), COPY) from None
+    for name in (TRAIN, VALIDATION):
+        if (found := len(kept.listing(name))) != counts.get(name):
+            raise UserError(asked, f"{folder / name} has {found} files, {COMPLETE} says {counts.get(name)}", COPY)
     return {name: part_files(folder, name, verify=verify, beat=beat) for name in names}

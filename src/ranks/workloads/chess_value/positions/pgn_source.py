@@ -71,10 +71,11 @@ def pgn_files(paths: Sequence[Path]) -> list[Path]:
 
 
 def pgn_positions(path: Path, options: SourceOptions, damaged: DamagedGames) -> Iterator[SourcedPositions]:
-    """The positions of each game of a file. Raises UserError where the file cannot be read."""
+    """The positions of each game of a file. Raises UserError where the file cannot be read, at its end where only the
+    rest of it cannot."""
     asked = f"the games in {path}"
     with io.TextIOWrapper(open_file(path, asked, limits=FileLimits.streamed()), "utf-8", "replace") as text:
-        for game in read_games(text, damaged):
+        for game in read_games(text, damaged, whole=True):
             yield positions_of_game(game, options)
 
 
@@ -111,4 +112,4 @@ def rating_weight(game: PgnGame, options: SourceOptions) -> float:
 
 
 def _rating(text: str, unrated: float) -> float:
-    return float(text) if text.isascii() and text.isdecimal() and 0 < int(text[:5]) < 5000 else unrated
+    return float(text) if text.isascii() and text.isdecimal() and len(text) <= 4 and 0 < int(text) < 5000 else unrated

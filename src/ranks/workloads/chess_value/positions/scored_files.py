@@ -136,16 +136,13 @@ def _csv_lines(path: Path, units: ScoreUnits, bad: BadLines | None) -> Iterator[
 def _csv_rows(text: Iterable[str], path: Path, bad: BadLines | None) -> Iterator[tuple[int, list[str]]]:
     """The rows with the numbers of their lines. A row that is no CSV counts as a bad line; what is wrong with the whole
     file raises UserError."""
-    rows = csv.reader(text)
-    while True:
+    for number, line in enumerate(text, 1):  # each by itself: a stray quote would take all lines up to the next one
         try:
-            row = next(rows, None)
+            row = next(csv.reader([line]), [])
         except csv.Error as error:
-            _skip(UserError(f"the positions of {path}, line {rows.line_num}", str(error), CSV_LINE), bad)
+            _skip(UserError(f"the positions of {path}, line {number}", str(error), CSV_LINE), bad)
             continue
-        if row is None:
-            return
-        yield rows.line_num, row
+        yield number, row
 
 
 def _csv_line(row: list[str], path: Path, line: int, units: ScoreUnits) -> ScoredLine | None:

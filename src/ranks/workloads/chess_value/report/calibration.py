@@ -35,7 +35,7 @@ def draw_calibration(run: RunFolder, settings: Mapping[str, Any], rows: MetricRo
     if not len(kept):
         return "the run keeps no positions that only validate"
     try:
-        saved = from_run(str(run.path), f"the calibration of {run.path.name}")
+        saved = from_run(f"{run.path}/best", f"the calibration of {run.path.name}")
     except UserError as error:
         return error.found
     mix = float(settings["config"].get("result_mix", 0.0))
