@@ -140,11 +140,13 @@ def test_a_killed_fetch_loses_no_older_model_and_leaves_nothing(
     assert say("fetch", REPO, "--out", "there")[0] == 0
     (tmp_path / "there").rename(tmp_path / ".there.old-4000000")  # killed between the two renames
     (tmp_path / ".there.tmp-4000000").mkdir()
-    (tmp_path / ".there.tmp-notes").mkdir()
+    (tmp_path / ".there.tmp-notes-4000000").mkdir()
     code, _, err = say("fetch", "me/none", "--out", "there")
     assert (code, "was not fetched from me/none" in err) == (2, True), err
     assert (tmp_path / "there" / "model.safetensors").exists()
-    assert sorted(path.name for path in tmp_path.iterdir() if path.name.startswith(".there")) == [".there.tmp-notes"]
+    assert sorted(path.name for path in tmp_path.iterdir() if path.name.startswith(".there")) == [
+        ".there.tmp-notes-4000000"
+    ]
 
 
 def test_a_public_repository_takes_no_private_model(hub: LocalHub, trained: Path, say: Say) -> None:

@@ -74,8 +74,9 @@ def fetch(client: HubClient, repo_id: str, revision: str | None, folder: Path) -
 def _tidy(folder: Path) -> None:
     """After a kill: put an older model back, and remove what was downloaded. Raises OSError."""
     finish_replacement(folder)
-    for left in folder.parent.glob(f".{glob.escape(folder.name)}.tmp-*"):
-        process = left.name.rpartition("-")[2]
+    staged = f".{folder.name}.tmp-"
+    for left in folder.parent.glob(f"{glob.escape(staged)}*"):
+        process = left.name.removeprefix(staged)
         if process.isdecimal() and not process_exists(int(process)):
             remove(left)
 

@@ -238,7 +238,7 @@ def test_a_file_that_is_no_export_is_refused(harm: object, found: str, tmp_path:
 def test_merged_labels_are_not_one_file_that_the_limit_drops_whole(tmp_path: Path) -> None:
     most_bytes = 280 * BYTES_PER_LABEL + 8_000
     cache = cache_of(tmp_path, most_bytes=most_bytes)
-    for start in range(0, 270, 15):  # one file more than are left unmerged
+    for start in range(0, 270, 15):  # more files than are left unmerged
         cache.add(BOARDS[start : start + 15], CP[start : start + 15])
     assert len(files(cache)) < MOST_FILES
     assert max(path.stat().st_size for path in files(cache)) < most_bytes / 4
