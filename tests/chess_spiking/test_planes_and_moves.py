@@ -1,11 +1,16 @@
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import chess
 import pytest
 import torch
 from torch import Tensor
 
 from ranks.search.evaluation import Leaves
+from ranks.selfplay.net.encoding import largest_move_index
+from ranks.workloads.chess_spiking.config import PRESETS, Config
+from ranks.workloads.chess_spiking.encoding import encoding_of
 from ranks.workloads.chess_spiking.moves import (
     KNIGHT_STEPS,
     NUM_INDICES,
@@ -88,6 +93,12 @@ def test_known_indices(fen: str, uci: str, plane: int, square: int) -> None:
     move = torch.tensor([[as_ours(board.parse_uci(uci))]])
     black = torch.tensor([int(board.turn == chess.BLACK)])
     assert move_indices(move, black).item() == 64 * plane + square
+
+
+@pytest.mark.parametrize("preset", [Config, *PRESETS.values()])
+def test_each_legal_move_has_a_logit_of_its_own(preset: Callable[[], Config], batch: Leaves) -> None:
+    """Promotions of both sides included, also where the net does not see the board from the side to move."""
+    assert 0 < largest_move_index(encoding_of(preset().net, seed=0), batch, CPU) < NUM_INDICES
 
 
 def test_rubbish_behind_the_moves_has_an_index_too(batch: Leaves) -> None:

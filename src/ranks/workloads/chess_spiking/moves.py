@@ -11,7 +11,8 @@ h8 = 63).
            56 to 63   knight moves, in the order of KNIGHT_STEPS
            64 to 72   promotions: 3 * (0 knight, 1 bishop, 2 rook) + (0 to the left, 1 ahead, 2 right)
 
-The board is seen from the side to move: for black, ranks are mirrored, so that its pawns move up.
+The board is seen from the side to move: for black, ranks are mirrored, so that its pawns move up. The origin's net sees
+it from white's side always; the promotions of black then have the same planes, from other squares.
 """
 
 from __future__ import annotations
@@ -33,8 +34,8 @@ def plane_of(from_square: int, to_square: int, promotion: int) -> int:
     """The plane of a move, 0 to 72, or -1 if no piece moves like this. `promotion`: as in a move."""
     file_step, rank_step = to_square % 8 - from_square % 8, to_square // 8 - from_square // 8
     if promotion in (1, 2, 3):
-        up = rank_step == 1 and abs(file_step) <= 1
-        return 64 + 3 * (promotion - 1) + file_step + 1 if up else -1
+        is_pawn_step = abs(rank_step) == 1 and abs(file_step) <= 1
+        return 64 + 3 * (promotion - 1) + file_step + 1 if is_pawn_step else -1
     if (file_step, rank_step) in KNIGHT_STEPS:
         return 56 + KNIGHT_STEPS.index((file_step, rank_step))
     distance = max(abs(file_step), abs(rank_step))
