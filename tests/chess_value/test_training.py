@@ -68,7 +68,7 @@ def fingerprints(world: World, *cfgs: Config) -> list[str]:
     return found
 
 
-def killed(folder: Path, kept: str, before: int) -> None:
+def killed(folder: Path, kept: str, before: int, init_from: Path | None = None) -> None:
     """Train, and die after a kept file was written and before a checkpoint names it."""
     write, written = KeptFiles.write, 0
 
@@ -82,7 +82,7 @@ def killed(folder: Path, kept: str, before: int) -> None:
         return file
 
     KeptFiles.write = dying
-    train(folder, "killed")
+    train(folder, "killed", init_from=init_from)
 
 
 @pytest.fixture(scope="module")
@@ -178,6 +178,23 @@ def test_a_run_that_is_killed_in_any_phase_ends_with_the_same_result(tmp_path: P
     assert len(first) == len(second) > 0
     assert "match/test_games" in straight[1]
     assert straight[1]["train/loss"] > 0
+
+
+def test_a_run_from_an_export_plays_and_labels_with_its_net_from_the_first_game_on(
+    tmp_path: Path, trained: Path
+) -> None:
+    """Also where it is killed in its first cycle, and continues without naming the export."""
+    export, one = trained / "runs" / "tiny" / "export", replace(CONFIG, iterations=1)
+    train(tmp_path, "more", one, export)
+    process = FORKED.Process(target=killed, args=(tmp_path, "positions", 0, export))
+    process.start()
+    process.join()
+    assert process.exitcode == -signal.SIGKILL
+    train(tmp_path, "killed", one)
+    assert list(map(results, rows(tmp_path, "killed"))) == list(map(results, rows(tmp_path, "more")))
+    runs = (trained / "runs" / "tiny", tmp_path / "runs" / "more")
+    by_tables, by_net = (saved_parts(run, "positions").parts[0].boards_N13 for run in runs)
+    assert by_tables.tobytes() != by_net.tobytes()
 
 
 def test_evaluate_has_a_rating_and_the_loss_by_source(

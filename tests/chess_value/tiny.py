@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import torch
@@ -31,10 +32,10 @@ def run_config(folder: Path, name: str) -> RunConfig:
     return RunConfig(name=name, runs_dir=folder / "runs", exact=True, shards=2, threads=1)
 
 
-def train(folder: Path, name: str = "tiny", cfg: Config = CONFIG) -> Summary:
+def train(folder: Path, name: str = "tiny", cfg: Config = CONFIG, init_from: Path | None = None) -> Summary:
     """In this process."""
     torch.manual_seed(0)
-    world = World.join(run_config(folder, name), device="cpu", workload="chess-value")
+    world = World.join(replace(run_config(folder, name), init_from=init_from), device="cpu", workload="chess-value")
     try:
         return chess_value.train(cfg, world)
     finally:

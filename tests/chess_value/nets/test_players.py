@@ -31,4 +31,4 @@ def test_a_cnn_has_no_more_simulations_than_any_tree_search(monkeypatch: pytest.
 def test_a_cnn_whose_labels_come_from_others_has_any_limit_of_labels(labels: Literal["stockfish", "outcome"]) -> None:
     cfg = Config(net=ValueNetConfig("cnn", channels=(4, 4, 4), hidden=(4, 4)), labels=labels)
     cfg = replace(cfg, label=LabelConfig(limit="depth:4"))
-    present_player(cfg, build_net(cfg.net), 1, labels=True)().close()
+    present_player(cfg, build_net(cfg.net), is_trained=True, labels=True)().close()

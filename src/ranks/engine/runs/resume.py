@@ -49,6 +49,8 @@ class Opened:
     resumed: bool
     session: dict[str, Any]
     """The record of this session's beginning, for sessions.jsonl."""
+    has_initial_weights: bool = False
+    """Whether the run began with the weights of `--init-from`."""
     finished: bool = False
     """Whether the session before this one ended well."""
     lengths: dict[str, int] = field(default_factory=dict[str, int])
@@ -131,6 +133,7 @@ def open_folder(folder: RunFolder, world: World, config: Any, keep: dict[str, St
         manifest,
         resumed=True,
         session=_session(world, "resumed", manifest.iteration, folder.path / METRICS_FILE),
+        has_initial_weights=initial is not None,
         finished=newest_state(last_rows(folder.path / SESSIONS_FILE)).get("event") == "finished",
         lengths={METRICS_FILE: manifest.metrics_bytes, EVENTS_FILE: manifest.events_bytes},
         damaged=damaged,
@@ -256,7 +259,8 @@ def _create(folder: RunFolder, world: World, config: Any, who: dict[str, Any], s
         except (OSError, DamagedFile):
             remove(place)
             raise
-    return Opened(manifest, resumed=False, session=_session(world, "opened", 0, None))
+    session, warm = _session(world, "opened", 0, None), "init_from" in who
+    return Opened(manifest, resumed=False, session=session, has_initial_weights=warm)
 
 
 def _session(world: World, event: str, iteration: int, metrics: Path | None) -> dict[str, Any]:

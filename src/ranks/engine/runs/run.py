@@ -275,6 +275,11 @@ class Run:
     # Checkpoints, rows, events ----------------------------------------------------------------------------------------
 
     @property
+    def has_initial_weights(self) -> bool:
+        """Whether the run began with the weights of `--init-from`, in this session or an earlier one."""
+        return self._opened.has_initial_weights
+
+    @property
     def time_s(self) -> float:
         """Seconds of all sessions whose work was kept, this one included."""
         return self._opened.manifest.time_s + (0.0 if self._nothing_to_do else time.perf_counter() - self._began)

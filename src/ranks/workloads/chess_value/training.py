@@ -83,12 +83,13 @@ def train(cfg: Config, world: World) -> Summary:
             )
         for cycle in run.iterations(cfg.iterations, long=True):
             report = CycleReport(cycle, time.perf_counter())
-            player = present_player(cfg, net, learner.updates)
+            is_trained = learner.updates > 0 or run.has_initial_weights
+            player = present_player(cfg, net, is_trained=is_trained)
             with world.session.timed("games"):
                 played = play_cycle(game_plan(cfg, player, cycle, world.seed), pool)
             found = new_positions(cfg, played, files, cycle, world.seed)
-            teacher = present_player(cfg, net, learner.updates, labels=True)
-            nodes = played.nodes + nodes_of_labels(cfg, len(unscored(found)), by_net=learner.updates > 0)
+            teacher = present_player(cfg, net, is_trained=is_trained, labels=True)
+            nodes = played.nodes + nodes_of_labels(cfg, len(unscored(found)), by_net=is_trained)
             for part in report.timed(labeller.label(found, cfg.parts, teacher)):
                 window.add(cycle, part.train)
                 held_out.add(cycle, part.validation)
@@ -145,14 +146,14 @@ def game_plan(cfg: Config, player: OpenPlayer, cycle: int, seed: int) -> GamePla
     return GamePlan(cfg.play, cfg.games, cfg.stockfish_games, cycle, seed, player, open_rung)
 
 
-def present_player(cfg: Config, net: ValueNet, updates: int, *, labels: bool = False) -> OpenPlayer:
+def present_player(cfg: Config, net: ValueNet, *, is_trained: bool, labels: bool = False) -> OpenPlayer:
     """The net as it is now, with the nodes of its games; for `labels` with the limits of `--labels search`.
 
-    Before the first update the engine's tables play and label. They also play for a cnn or a resnet, which are too slow
-    for many games."""
+    In place of a net of random weights the engine's tables play and label. They also play for a cnn or a resnet, which
+    are too slow for many games."""
     searches = labels and cfg.labels == "search"
     nodes, depth = (cfg.label.nodes, cfg.label.depth) if searches else (cfg.play.nodes, None)
-    if not updates or (cfg.net.kind != "nnue" and not searches):
+    if not is_trained or (cfg.net.kind != "nnue" and not searches):
         return open_quantised(None, "tables", nodes, depth)
     return open_net(net, "net", nodes, depth)
 
