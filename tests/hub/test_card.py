@@ -23,7 +23,7 @@ def test_the_card_installs_what_a_workload_needs(workload: str) -> None:
 def test_the_card_of_a_file_of_one_s_own_installs_the_hub_alone() -> None:
     lines = use_of("mine.py")
     assert lines[0] == "pip install 'ranks[hub]'"
-    assert any("ranks train ./mine.py --name more" in line for line in lines)
+    assert any(line.startswith("ranks train ./mine.py --width 32 --name more --init-from ") for line in lines)
 
 
 def test_the_training_command_says_what_was_switched_off() -> None:
@@ -35,4 +35,5 @@ def test_the_training_command_says_what_was_switched_off() -> None:
 
 def use_of(workload: str) -> list[str]:
     about = ExportAbout(workload, "demo", 1, 0, {}, {}, {})
-    return [*use_lines(CardFacts(about, [], {}, {}, "", None, None), "me/net", "models/me/net")]
+    command = train_command(workload, {"engine": {}, "config": {"width": 32}}, {"engine": {}, "config": {"width": 64}})
+    return [*use_lines(CardFacts(about, [], {}, {}, command, None, None), "me/net", "models/me/net")]

@@ -35,7 +35,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     runs_dir = tmp_path_factory.mktemp("published") / "runs"
     world = World.join(RunConfig(runs_dir=runs_dir, name="toy", threads=1), device="cpu", workload=TOY)
     try:
-        images.train(images.Config(iterations=4, eval_every=2), world)
+        images.train(images.Config(iterations=4, eval_every=2, width=12), world)
     finally:
         world.leave()
     return runs_dir / "toy"
@@ -105,8 +105,11 @@ def test_a_run_is_published_fetched_loaded_and_trained_on(
     net = module.load(str(folder))
     same, _ = load_export(trained / "export" / "model.safetensors", images.Net, "the run's own export")
     assert all(torch.equal(a, b) for a, b in zip(net.state_dict().values(), same.state_dict().values(), strict=True))
-    warm = ["train", TOY, "--name", "warm", "--init-from", str(folder), "--iterations", "1", "--gpus", "none"]
-    assert say(*warm, "--ranks", "1", "--hang-timeout", "none")[0] == 0
+    train_on = re.search(r"^ranks train \S+ (.* --init-from \S+) ", card, re.MULTILINE)
+    assert train_on is not None
+    few = ["--iterations", "1", "--gpus", "none", "--ranks", "1", "--hang-timeout", "none"]
+    code, _, err = say("train", TOY, *train_on[1].split(), *few)
+    assert code == 0, err
     assert say("fetch", REPO, "--revision", repository.head)[0] == 0, (
         "an older fetch of the same repository is replaced"
     )

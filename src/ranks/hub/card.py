@@ -95,7 +95,7 @@ def use_lines(facts: CardFacts, repo_id: str, place: str) -> Iterator[str]:
     yield f"pip install 'ranks[{','.join(extras)}]'"
     yield f"ranks fetch {repo_id}"
     yield f"cd {place} && python -c 'from model import load; print(load(\".\"))'    # needs torch only"
-    yield f"ranks train {_file(facts.about.workload)} --name more --init-from {place}    # train on from it"
+    yield f"{facts.train_command} --name more --init-from {place}    # train on from it"
     if facts.player:
         yield f"ranks chess play --player {facts.player}:{place}"
 
