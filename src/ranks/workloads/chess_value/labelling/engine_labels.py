@@ -8,9 +8,8 @@ Legend: N positions.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
-from concurrent.futures import Future
+from concurrent.futures import Future, wait
 
 import numpy as np
 
@@ -90,8 +89,11 @@ class EngineLabels:
     def _wait_for(self, labels: Future[TaughtLabels] | None, number: int, parts: int) -> TaughtLabels | None:
         """This host's labels of part `number`, from 1, once all hosts have theirs. Raises Stopped; a UserError on all
         ranks."""
-        while self._world.any(labels is not None and not labels.done()):
-            time.sleep(WAIT_S)
+
+        def unfinished() -> bool:
+            return labels is not None and not wait([labels], WAIT_S).done
+
+        while self._world.any(unfinished()):
             if self._teacher is not None:
                 self._world.session.progress(f"labels of part {number} of {parts}", self._teacher.share_done, 1.0)
             self._world.check_stop()
