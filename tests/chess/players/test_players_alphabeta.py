@@ -12,6 +12,7 @@ from ranks.chess.board import Board, move_to_uci
 from ranks.chess.commands.players import make_player
 from ranks.chess.core.alphabeta_state import MATE
 from ranks.chess.core.evaluation import evaluations
+from ranks.chess.fen import START_FEN
 from ranks.chess.players.player import Choice, Info, Limits
 from tests.chess.positions import HANGING_QUEEN, MATES, choose, random_boards
 
@@ -145,6 +146,25 @@ def test_alpha_beta_is_minimax(spec: str, depth: int, number: int, max_pieces: i
         board.push(choice.move)
         if not board.outcome():
             assert -reference.value(board, depth - 1, ply=1) == value_of(choice), board.fen()
+
+
+@pytest.mark.parametrize(
+    ("spec", "nodes"),
+    [
+        ("minimax:1", [20, 43, 14]),
+        ("minimax:2", [107, 128, 43]),
+        ("alphabeta:1", [20, 68, 20]),
+        ("alphabeta:2", [83, 216, 119]),
+        ("alphabeta:3", [625, 216, 394]),
+        ("alphabeta:4", [1990, 216, 1347]),
+        ("alphabeta:3?evaluation=position", [676, 218, 449]),
+    ],
+)
+def test_the_rungs_search_the_nodes_of_the_code_that_made_the_ladder(spec: str, nodes: list[int]) -> None:
+    """These are the counts at 5b68d0d1, which has played benchmarks/results/chess_ladder_2026-11-20.json."""
+    after_four_moves = "r1bqkb1r/pppp1ppp/2n2n2/4p2Q/2B1P3/8/PPPP1PPP/RNB1K1NR w KQkq - 4 4"
+    rook_ending = "8/2p5/3p4/KP5r/1R3p1k/8/4P1P1/8 w - - 0 1"
+    assert [choose(spec, Board(fen)).nodes for fen in (START_FEN, after_four_moves, rook_ending)] == nodes
 
 
 def test_threads_change_no_score() -> None:
