@@ -138,6 +138,8 @@ def engine_suite(found: dict[str, Any]) -> Iterator[str]:
             f"(sha256 {found['sha256'][:16]}) in {found['seconds']:g} s each, one thread; goal {found['goal']}. "
             f"{row['mean_nodes']:,} nodes on average."
         )
+    if found["name"] == "wac":
+        yield "- wac is Win at Chess (Reinfeld 1945). Nobody has stated a licence for the file, so it is not here."
 
 
 def engine_threads(found: dict[str, Any]) -> Iterator[str]:

@@ -7,9 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.pages.results import machine, newest, origin
+from ranks.workloads.chess_value.cycle_report import strength_lines
 
 TABLE, STRENGTH, TRAINING = "table_chess-value", "chess_value_strength", "chess_value_training"
-CURVE = "chess_value_curve"
+CURVE, LABELS = "chess_value_curve", "chess_labels"
+LABELS_GOAL = 0.95
 
 
 def chess_value(proofs: Path, benchmarks: Path) -> Iterator[str]:
@@ -19,6 +21,8 @@ def chess_value(proofs: Path, benchmarks: Path) -> Iterator[str]:
     yield from strength(newest(benchmarks).get(STRENGTH))
     yield ""
     yield from training(newest(benchmarks).get(TRAINING), newest(benchmarks).get(CURVE))
+    yield ""
+    yield from labels(newest(benchmarks).get(LABELS))
 
 
 def table(result: dict[str, Any] | None) -> Iterator[str]:
@@ -92,9 +96,34 @@ def training(result: dict[str, Any] | None, curve: dict[str, Any] | None) -> Ite
         yield f"| {' | '.join(map(str, cells))} |"
     yield ""
     yield f"`{result['run_command']}`, {machine(result)}. {result['remark']}"
+    yield f"In training: {'; '.join(strength_lines(with_seconds(result['cycles'])))}."
     if curve is not None:
         first = curve["nets"][0]
         yield f"Afterwards: {first['games']} games with {first['nodes']:,} nodes a move, `{origin(curve)['command']}`."
+
+
+def with_seconds(cycles: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The cycles with the seconds that each took."""
+    began_s = [0.0, *(row["time_s"] for row in cycles)]
+    return [{**row, "time/iteration_s": row["time_s"] - began} for row, began in zip(cycles, began_s, strict=False)]
+
+
+def labels(result: dict[str, Any] | None) -> Iterator[str]:
+    """`benchmarks/chess_value/labels.py`: one engine of the pool next to a short script with the same commands."""
+    if result is None:
+        yield "No result of `python -m benchmarks.chess_value.labels` is committed yet."
+        return
+    yield "| `--label.limit` | Labels/s: pool, script | Pool / script | Goal | A second time: cache / pool |"
+    yield "|---|---|---|---|---|"
+    for limit, row in result["limits"].items():
+        speeds = ", ".join(f"{row['labels_per_second'][side]['median']:,.0f}" for side in ("pool", "script"))
+        ratio = row["pool_over_script"]["median"]
+        goal = f"{LABELS_GOAL}: {'met' if ratio >= LABELS_GOAL else '**not met**'}"
+        yield f"| `{limit}` | {speeds} | {ratio:.3f} | {goal} | {row['cache_over_pool']['median']:,.0f} |"
+    yield ""
+    rounds = next(iter(result["limits"].values()))["pool_over_script"]["n"]
+    yield f"One engine each, in turns, medians of {rounds} rounds."
+    yield f"`{origin(result)['command']}`, {machine(result)}."
 
 
 def is_of_run(curve: dict[str, Any], result: dict[str, Any]) -> bool:

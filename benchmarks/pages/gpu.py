@@ -73,7 +73,9 @@ def rate(name: str, device: str, found: Result) -> tuple[str, str]:
         return f"video-behavior, {name.removeprefix('video ')}, {device}: {gflop:.1f} GFLOP a clip", "; ".join(speeds)
     if "plies_per_s" in found:
         busy = f", the GPU works {found['gpu_busy_share']:.0%} of the time" if found["gpu_busy_share"] else ""
-        speed = f"{found['plies_per_s']:,.0f} plies/s, {found['evaluations_per_s']:,.0f} evaluations/s"
+        plies, goal = found["plies_per_s"], found["goals_on_one_h200"]["plies_per_s"]
+        judged = f" (goal {goal:,}: {'met' if plies >= goal else 'not met'})" if "H200" in device else ""
+        speed = f"{plies:,.0f} plies/s{judged}, {found['evaluations_per_s']:,.0f} evaluations/s"
         bare = f", {found['by_bare_forward']:.0%} of the bare forward pass" if "by_bare_forward" in found else ""
         figure = f"{speed}{bare}{busy}"
         net = name.removeprefix("selfplay ").removesuffix(f" {found['slots']}")

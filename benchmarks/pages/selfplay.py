@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from statistics import mean
 from typing import Any
 
 from benchmarks.pages.results import machine, newest
+from benchmarks.selfplay.bars import ORIGIN_GAMES, ORIGIN_PLIES
 
+WAITS = ("waiting_s", "gather_s")
+ORIGIN = f"The authors of chess-snn-rl name {ORIGIN_PLIES} and {ORIGIN_GAMES}, on one GPU."
 SPEED, STRENGTH, CONNECT_FOUR = "selfplay_cpu", "chess_spiking_strength", "connect_four"
+SPIKES = "chess_spiking_spikes"
 
 
 def self_play(_proofs: Path, benchmarks: Path) -> Iterator[str]:
@@ -28,16 +33,20 @@ def speed(result: dict[str, Any] | None) -> Iterator[str]:
     yield "against ranks compare one rank with two. `origin` is the net of chess-snn-rl without search, `default`"
     yield "that of chess-spiking. In the goals, b is the cost of the loop and c that of the replay window."
     yield ""
-    yield "| Comparison | Side | Plies/s | Evaluations/s | ranks by this, plies |"
-    yield "|---|---|---|---|---|"
+    heads = "Comparison | Side | Plies/s | Evaluations/s | ranks by this, plies | Games/hour"
+    yield f"| {heads} | Waiting, gathering, s a round |"
+    yield "|---|---|---|---|---|---|---|"
     for name, comparison in result["comparisons"].items():
         for side in comparison.get("sides", []):
             if "plies_per_s" not in side:
-                yield f"| {name[2:]} | {side['side']} | not measured | | |"
+                yield f"| {name[2:]} | {side['side']} | not measured | | | | |"
                 continue
             plies, evaluations = side["plies_per_s"]["median"], side["evaluations_per_s"]["median"]
             ratio = f"{side['first_by_this']['median']:.2f}x" if "first_by_this" in side else ""
-            yield f"| {name[2:]} | {side['side']} | {plies:,.0f} | {evaluations:,.0f} | {ratio} |"
+            games = f"{3600 * plies / side['mean_plies_of_a_game']:,.0f}" if side.get("mean_plies_of_a_game") else ""
+            waits = [mean(one[part] for one in side["rounds"]) for part in WAITS if part in side["rounds"][0]]
+            cells = [name[2:], side["side"], f"{plies:,.0f}", f"{evaluations:,.0f}", ratio, games]
+            yield f"| {' | '.join([*cells, ', '.join(f'{seconds:.2f}' for seconds in waits)])} |"
     yield ""
     yield "| Goal | Found | Bar |"
     yield "|---|---|---|"
@@ -46,6 +55,7 @@ def speed(result: dict[str, Any] | None) -> Iterator[str]:
     yield ""
     whole = "" if result["complete"] else " (not complete)"
     yield f"`{result['origin']['command']}`{whole}, {machine(result)}."
+    yield f"Games/hour are plies by the mean length of the few games that ended. {ORIGIN}"
     yield from ["", *many_parts(result), *weaknesses(result)]
 
 
@@ -71,12 +81,29 @@ def weaknesses(result: dict[str, Any]) -> Iterator[str]:
         overhead = comparisons["b overhead tiny"]["overhead"]
         low, high = (f"{overhead[name]:.1%}" for name in ("p25", "p75"))
         yield f"Rounds are few: the cost of the loop with `tiny` has quartiles of {low} and {high}."
-    mctx = [found for name, found in comparisons.items() if name.startswith("a mctx")]
-    sides = [side for found in mctx for side in found["sides"][1:] if side.get("rounds")]
+    mctx = [(name, found) for name, found in comparisons.items() if name.startswith("a mctx")]
+    sides = [side for _, found in mctx for side in found["sides"][1:] if side.get("rounds")]
     if sides:
         plies = min(one["plies"] for side in sides for one in side["rounds"])
-        games = min(int(side["side"].split()[-2]) for side in sides)
+        games = min(map(_games_of, sides))
         yield f"A round of mctx + pgx has as few as {plies:.0f} plies, and no batch was smaller than {games} games."
+        yield f"Its largest batches: {', '.join(largest_batch(name[7:], found['sides'][1:]) for name, found in mctx)}."
+
+
+def largest_batch(name: str, sides: list[dict[str, Any]]) -> str:
+    """The most games of a batch that the peer was given, and whether it was the fastest: more could be better."""
+    measured = [side for side in sides if side.get("rounds")]
+    largest, fastest = max(measured, key=_games_of), max(measured, key=_median_plies_per_s)
+    return f"{name.replace(' ', ' at ')}: {_games_of(largest)} games{' (its fastest)' if largest is fastest else ''}"
+
+
+def _median_plies_per_s(side: dict[str, Any]) -> float:
+    return side["plies_per_s"]["median"]
+
+
+def _games_of(side: dict[str, Any]) -> int:
+    """'mctx + pgx, 64 games'"""
+    return int(side["side"].split()[-2])
 
 
 def connect_four(result: dict[str, Any] | None) -> Iterator[str]:
@@ -97,8 +124,15 @@ def connect_four(result: dict[str, Any] | None) -> Iterator[str]:
 
 
 def spiking(_proofs: Path, benchmarks: Path) -> Iterator[str]:
+    """Strength, and spikes."""
+    found = newest(benchmarks)
+    yield from spiking_strength(found.get(STRENGTH))
+    yield ""
+    yield from spikes(found.get(SPIKES))
+
+
+def spiking_strength(result: dict[str, Any] | None) -> Iterator[str]:
     """Scores of trained nets, the control, the untrained net and exact material."""
-    result = newest(benchmarks).get(STRENGTH)
     if result is None:
         yield "No result of `python -m benchmarks.chess_spiking.strength` is committed yet."
         return
@@ -111,5 +145,30 @@ def spiking(_proofs: Path, benchmarks: Path) -> Iterator[str]:
             who = f"{row['weights']} ({row['neuron']}; {trained})"
         interval = f"{row['score']:.1%} ({row['low']:.1%} to {row['high']:.1%})"
         yield f"| {who} | {row['against']} | {interval} | {row['drawn']}, {row['by_repetition']} |"
+        if row["against"] == result["rows"][-1]["against"] and row.get("rating"):
+            rating = "{value:.0f} ({low:.0f} to {high:.0f})".format_map(row["rating"])
+            yield f"| {who} | **the ladder**, all games | rated {rating} | |"
     yield ""
     yield f"{result['simulations']} simulations of each move. `{result['origin']['command']}`, {machine(result)}."
+
+
+def spikes(result: dict[str, Any] | None) -> Iterator[str]:
+    """Spike rates by layer, and operations of an evaluation next to those of the control."""
+    if result is None:
+        yield "No result of `python -m benchmarks.chess_spiking.spikes` is committed yet."
+        return
+    rows = result["rows"]
+    yield f"| Of one evaluation | {' | '.join(row['net'] for row in rows)} |"
+    yield f"|---|{'---|' * len(rows)}"
+    for name, key in (
+        ("Synaptic operations of spikes", "synaptic_operations"),
+        ("Multiply-accumulates of real numbers", "multiply_accumulates"),
+        ("Multiply-accumulates of the same net with ReLUs", "control_multiply_accumulates"),
+    ):
+        yield f"| {name} | {' | '.join(f'{row[key]:,.0f}' for row in rows)} |"
+    for key in (key for key in rows[0] if key.startswith("spike_rate/")):
+        layer = key.removeprefix("spike_rate/")
+        rates = [f"{row[key]:.1%}, {row[f'dead/{layer}']:.1%}" if key in row else "" for row in rows]
+        yield f"| `{layer}`: spikes a neuron and step, dead neurons | {' | '.join(rates)} |"
+    yield ""
+    yield f"{result['positions']:,} positions of {result['of']}. `{result['origin']['command']}`, {machine(result)}."
