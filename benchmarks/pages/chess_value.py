@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from ranks.workloads.chess_value.cycle_report import strength_lines
 TABLE, STRENGTH, TRAINING = "table_chess-value", "chess_value_strength", "chess_value_training"
 CURVE, LABELS = "chess_value_curve", "chess_labels"
 LABELS_GOAL = 0.95
+SAME_SEARCH, SAME_SEARCH_LIMIT = "the same search", "100 ms a move for both"
 
 
 def chess_value(proofs: Path, benchmarks: Path) -> Iterator[str]:
@@ -54,11 +56,12 @@ def strength(result: dict[str, Any] | None) -> Iterator[str]:
         return
     yield "| Limit of the net | Against | Won, drawn, lost | Score | Elo difference (95 %) |"
     yield "|---|---|---|---|---|"
-    for name, match in result.items():
+    for match_name, match in result.items():
+        name = f"{match_name}, {SAME_SEARCH_LIMIT}" if match_name == SAME_SEARCH else match_name
         for row in match["rows"]:
             if "against" in row:
                 games = f"{row['won']}, {row['drawn']}, {row['lost']}"
-                yield f"| {name} | `{row['against']}` | {games} | {row['score']:.1%} | {_elo(row)} |"
+                yield f"| {name} | `{row['against']}` | {games} | {row['score']:.1%} | {_elo(row)}{_judged(row)} |"
             elif "rating" in row:
                 rating = f"rated {row['rating']:.0f} ({row['low']:.0f} to {row['high']:.0f})"
                 yield f"| {name} | **the ladder** | {row['games']} games | | {rating} |"
@@ -70,6 +73,15 @@ def _elo(row: dict[str, Any]) -> str:
     """'+120 (+95 to +146)'; a side without a bound is open."""
     low, middle, high = (f"{row[name]:+.0f}" if row[name] is not None else "open" for name in ("low", "elo", "high"))
     return f"{middle} ({low} to {high})"
+
+
+def _judged(row: dict[str, Any]) -> str:
+    """'; goal +120: met', where the row has a goal: its Elo has to reach it, and its interval half of it."""
+    if "bar" not in row:
+        return ""
+    elo = math.inf if row["score"] == 1 else row["elo"]  # of all games won it is open
+    met = elo >= row["bar"] and row["low"] is not None and row["low"] >= row["bar"] / 2
+    return f"; goal {row['bar']:+.0f}: {'met' if met else '**not met**'}"
 
 
 def training(result: dict[str, Any] | None, curve: dict[str, Any] | None) -> Iterator[str]:
