@@ -21,7 +21,7 @@ Reinfeld's book (1945). The file is not part of this repository, because nobody 
 in many engines' repositories, for example assets/epds/wac.epd of github.com/cosmobobak/viridithas. The result has its
 sha256.
 
-Random UCI scripts and games on short clocks: `benchmarks/chess/uci.py --players engine:tables`.
+Random UCI scripts and games on short clocks: `benchmarks/chess/uci.py`.
 """
 
 from __future__ import annotations

@@ -1,16 +1,16 @@
-"""A stress test of the UCI engine: random scripts of commands, and games against itself on short
-clocks.
+"""A stress test of the UCI engine: random scripts of commands, and games against itself on short clocks.
 
-    python -m benchmarks.chess.uci                     300 scripts and 500 games at 2+0.02: about an hour of one core
-    python -m benchmarks.chess.uci --games 20          a smaller match
-    python -m benchmarks.chess.uci --players engine:tables                     all scripts and games with one player
+    python -m benchmarks.chess.uci --games 0                           300 scripts, the players in turn: some minutes
+    python -m benchmarks.chess.uci --scripts 0 --concurrency 2         1,000 games at 2+0.02: 50 minutes of two cores
+    python -m benchmarks.chess.uci --scripts 0 --players 'engine:tables?threads=2' --games 100 --tc 10+0.1
 
-Scripts: processes of `ranks chess uci` receive valid and invalid commands in random order. Each
-search must answer with exactly one bestmove that is legal in its position, and the process must end
-with exit code 0. Games: two processes of `ranks chess uci` play on the clock of the match. Writes
-benchmarks/results/chess_uci_DATE.json, or engine_uci_DATE.json with --players, and exits with 1 if
-an engine hung, moved illegally or lost on time. Ctrl-C and SIGTERM end it early: the results so far
-are written and marked as cut short, and the exit code is 130.
+Scripts: processes of `ranks chess uci` receive valid and invalid commands in random order. Each search must answer with
+exactly one bestmove that is legal in its position, and the process must end with exit code 0. Games: two processes of
+`ranks chess uci` with the first player play on the clock of the match, without other work on the machine.
+
+Writes benchmarks/results/chess_uci_DATE.json, part by part; a call replaces the parts that it measures (`--date` names
+the file of another day). The exit code is 1 if an engine hung, moved illegally or lost on time. Ctrl-C and SIGTERM end
+it early: what was found so far is written and marked as cut short, and the exit code is 130.
 """
 
 from __future__ import annotations
@@ -24,13 +24,14 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from importlib.metadata import version
 from itertools import accumulate
 from types import FrameType
 from typing import Any
 
-from benchmarks.measure import environment, origin, spread, write_result
+from benchmarks.measure import RESULTS, environment, origin, spread, write_result
 from ranks.chess.match.game import Conditions, GameRecord
 from ranks.chess.match.openings import seeded_openings
 from ranks.chess.match.schedule import Participant, pair_tasks, play_pairs
@@ -39,9 +40,10 @@ from ranks.chess.players.player import Player
 from ranks.chess.uci.player import UciPlayer
 from tests.chess.uci.uci_conversation import Listener, check_script, random_script
 
+RESULT = "chess_uci"
 SCRIPTS_PER_PROCESS = 10
 GAMES_PER_LINE = 10
-PLAYERS = ("engine:tables", "alphabeta:64?evaluation=position", "mcts:800", "minimax:2")
+PLAYERS = ("engine:tables", "chess-value", "alphabeta:64?evaluation=position", "mcts:800", "minimax:2")
 
 
 def command(player: str) -> list[str]:
@@ -147,6 +149,7 @@ def games(number: int, control: TimeControl, concurrency: int, player: str) -> d
     slowest_s = [turn.elapsed_s for game in records for turn in game.turns]
     left_s = [left for game in records for side in (0, 1) for left in least_left_s(game, side, control)]
     return {
+        "player": player,
         "games": len(records),
         "cut_short": len(records) < number // 2 * 2,
         "time_control": str(control),
@@ -179,31 +182,36 @@ def interrupt(signum: int, frame: FrameType | None) -> None:
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--scripts", type=int, default=300)
-    parser.add_argument("--games", type=int, default=500)
+    parser.add_argument("--games", type=int, default=1000)
     parser.add_argument("--tc", type=TimeControl.parse, default="2+0.02", help="seconds for a game + for each move")
     parser.add_argument("--concurrency", type=int, default=1)
     parser.add_argument(
         "--players", nargs="+", default=PLAYERS, help="of the scripts, in turn; the first plays the games"
     )
+    parser.add_argument("--date", default=time.strftime("%Y-%m-%d", time.gmtime()), help="of the result file")
     asked = parser.parse_args()
     if asked.tc.moves:
         parser.error("--tc: the time is for the whole game")
-    result: dict[str, Any] = origin()
-    result["versions"] |= {"numba": version("numba")}
     signal.signal(signal.SIGTERM, interrupt)
-    found: dict[str, dict[str, Any]] = {}
+    player = asked.players[0]
+    parts: dict[str, Callable[[], dict[str, Any]]] = {}
     if asked.scripts:
-        found["scripts"] = scripts(asked.scripts, asked.players)
-    if asked.games and not any(part["cut_short"] for part in found.values()):
-        found["games"] = games(asked.games, asked.tc, asked.concurrency, asked.players[0])
-    print(json.dumps(found, indent=2))
-    result |= found
-    result["right"] = not any(part["faults"] for part in found.values())
-    result["cut_short"] = any(part["cut_short"] for part in found.values())
-    kind = "chess_uci" if tuple(asked.players) == PLAYERS else "engine_uci"
-    path = write_result(f"{kind}_{result['date'][:10]}", result)
-    print(f"{'right' if result['right'] else 'WRONG'}{', cut short' if result['cut_short'] else ''}: {path}")
-    return 1 if not result["right"] else 130 if result["cut_short"] else 0
+        parts["scripts"] = partial(scripts, asked.scripts, asked.players)
+    if asked.games:
+        parts[f"games of {player} at {asked.tc}"] = partial(games, asked.games, asked.tc, asked.concurrency, player)
+    for name, measure in parts.items():
+        about = origin()
+        about["versions"] |= {"numba": version("numba")}
+        found = measure()
+        print(json.dumps(found, indent=2))
+        file = f"{RESULT}_{asked.date}"
+        path = RESULTS / f"{file}.json"
+        before = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+        write_result(file, {**before, name: {"origin": about, **found}})
+        print(f"{'WRONG' if found['faults'] else 'right'}{', cut short' if found['cut_short'] else ''}: {path}")
+        if found["faults"] or found["cut_short"]:
+            return 1 if found["faults"] else 130
+    return 0
 
 
 if __name__ == "__main__":

@@ -86,17 +86,22 @@ def rules(found: dict[str, Any]) -> Iterator[str]:
 
 def uci(found: dict[str, Any]) -> Iterator[str]:
     """Random scripts of commands, and games against itself on a clock."""
-    yield f"**The UCI engine.** {where(found)}{' Cut short.' if found.get('cut_short') else ''}"
+    yield "**The UCI engine.**"
     yield ""
-    if scripts := found.get("scripts"):
+    for part in found.values():
+        about = f"{where(part)}{' Cut short.' if part['cut_short'] else ''}"
+        if "scripts" in part:
+            yield (
+                f"- {part['scripts']} scripts, {part['searches']:,} searches, faults: {len(part['faults'])}. From the "
+                f"start of a process to `uciok` {part['start_to_uciok_s']['median']:.2f} s, to `readyok` "
+                f"{part['start_to_readyok_s']['median']:.2f} s (medians, kernels already compiled). {about}"
+            )
+            continue
+        faults, least_s = sum(part["faults"].values()), part["least_time_left_s"]["least"]
         yield (
-            f"- {scripts['scripts']} scripts, {scripts['searches']:,} searches, faults: {len(scripts['faults'])}. "
-            f"From the start of a process to `uciok` {scripts['start_to_uciok_s']['median']:.2f} s, to `readyok` "
-            f"{scripts['start_to_readyok_s']['median']:.2f} s (medians, kernels already compiled)."
+            f"- {part['games']:,} games of `{part['player']}` against itself at {part['time_control']}: {faults} "
+            f"lost on time or by another fault; the least time on a clock after a move: {least_s:.2f} s. {about}"
         )
-    if games := found.get("games"):
-        faults = f"{sum(games['faults'].values())} lost on time or by another fault"
-        yield f"- {games['games']} games against itself at {games['time_control']}: {faults}."
 
 
 def engine(found: dict[str, Any]) -> Iterator[str]:
@@ -226,7 +231,6 @@ KINDS = {
     "chess_rules": rules,
     "chess_uci": uci,
     "chess_engine": engine,
-    "engine_uci": uci,
     "chess_ladder": ladder,
     "rating_coverage": coverage,
     "chess_compile": compilation,

@@ -134,7 +134,12 @@ def random_script(seed: int) -> list[str]:
                 script.append(rng.choice(["stop", "ponderhit", "isready"]))
         else:
             options = [("MultiPV", rng.randint(1, 4)), ("Move Overhead", rng.randint(0, 100))]
-            options += [("Hash", rng.randint(1, 32)), ("Threads", rng.randint(1, 3))]
+            options += [
+                ("Hash", rng.randint(1, 32)),
+                ("Threads", rng.randint(1, 3)),
+                ("UCI_Elo", rng.randint(500, 2500)),
+            ]
+            options += [(name, rng.choice(["true", "false"])) for name in ("Ponder", "UCI_LimitStrength")]
             name, value = rng.choice(options)
             script += [f"setoption name {name} value {value}", rng.choice(["ucinewgame", "isready"])]
             script += ["setoption name Clear Hash"] * rng.randint(0, 1)
@@ -162,6 +167,7 @@ def random_go(rng: random.Random) -> str:
             f"go movetime {rng.randint(0, 30)}",
             f"go nodes {rng.randint(0, 20000)}",
             f"go depth {rng.randint(0, 4)}",
+            f"go mate {rng.randint(0, 2)}",
             "go infinite",
             "go ponder wtime 100 btime 100",
             "go ponder infinite searchmoves e2e4",
@@ -210,6 +216,7 @@ def check_script(conversation: Listener, script: list[str]) -> int:
     conversation.send("setoption name Hash value 16")
     conversation.send("setoption name Threads value 1")
     conversation.send("setoption name Move Overhead value 30")
+    conversation.send("setoption name UCI_LimitStrength value false")
     conversation.send("ucinewgame")
     conversation.send("xyzzy the end")
     lines = conversation.expect("info string unknown command: xyzzy the end")
