@@ -52,6 +52,14 @@ class Dying(Squares):
         return task
 
 
+class Slow(Squares):
+    """Takes longer than the hang timeout of its test."""
+
+    def run(self, task: int, stopping: Callable[[], bool]) -> int:
+        time.sleep(3)
+        return super().run(task, stopping)
+
+
 class Endless(Squares):
     """Never ends by itself."""
 

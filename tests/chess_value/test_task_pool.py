@@ -19,19 +19,19 @@ from ranks.engine.distributed.comm import Comm
 from ranks.engine.distributed.process_env import ProcessEnv
 from ranks.errors import Stopped, UserError
 from ranks.hardware.forecast.echo_comm import EchoComm
-from ranks.workloads.chess_value.helper_process import HelperLost
+from ranks.workloads.chess_value.helper_process import HelperHangs, HelperLost
 from ranks.workloads.chess_value.tasks.pool import TaskPool
-from tests.chess_value.task_workers import Broken, Dying, Endless, Pids, Squares, Unlucky
+from tests.chess_value.task_workers import Broken, Dying, Endless, Pids, Slow, Squares, Unlucky
 
 ROOT = Path(__file__).parents[2]
 
 
 @contextmanager
-def pool(monkeypatch: pytest.MonkeyPatch, comm: Comm | None = None) -> Iterator[TaskPool]:
+def pool(monkeypatch: pytest.MonkeyPatch, comm: Comm | None = None, hang_timeout: str = "5m") -> Iterator[TaskPool]:
     monkeypatch.setenv("PYTHONPATH", f"{ROOT}{os.pathsep}{ROOT / 'src'}")
     monkeypatch.setattr(torch, "get_num_threads", lambda: 2)
     comm = comm or Comm(0, 1, staged=False)
-    world = World(RunConfig(), ProcessEnv("alone"), torch.device("cpu"), comm, "test")
+    world = World(RunConfig(hang_timeout=hang_timeout), ProcessEnv("alone"), torch.device("cpu"), comm, "test")
     world.stop.install()
     try:
         with closing(TaskPool(world)) as found:
@@ -87,6 +87,16 @@ def test_a_process_that_was_killed_is_named(monkeypatch: pytest.MonkeyPatch) -> 
         assert mine.map("squares", 2, Squares, in_processes=True) == [0, 1], "by other processes"
 
 
+def test_a_process_that_hangs_is_named_and_one_that_works_for_long_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pool(monkeypatch, hang_timeout="2s") as mine:
+        assert mine.map("games", 2, Slow, in_processes=True) == [0, 1]
+        os.kill(pids_of(mine)[0], signal.SIGSTOP)
+        with pytest.raises(HelperHangs, match=r"does tasks hangs: it is stopped .*no sign of life for 2 s") as lost:
+            mine.map("squares", 2, Squares, in_processes=True)
+        assert lost.value.hangs, "the launcher says so, and starts the ranks again"
+        assert mine.map("squares", 2, Squares, in_processes=True) == [0, 1], "by other processes"
+
+
 def test_a_stop_ends_a_task_at_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("RANKS_TEST_PID", str(tmp_path / "pid"))
 
@@ -118,7 +128,7 @@ def test_a_process_dies_with_its_rank(tmp_path: Path) -> None:
     program = (
         "from ranks.workloads.chess_value.tasks.process import TaskProcess\n"
         "from tests.chess_value.task_workers import Endless\n"
-        "TaskProcess().worker(Endless).run(0, bool)\n"
+        "TaskProcess(300.0).worker(Endless).run(0, bool)\n"
     )
     env = {**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'src'}", "RANKS_TEST_PID": str(tmp_path / "pid")}
     rank = subprocess.Popen([sys.executable, "-c", program], env=env)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import signal
 import subprocess
@@ -19,6 +20,7 @@ from ranks.chess.engine.quiet import quiet_mask
 from ranks.chess.fen import format_fen, parse_fen
 from ranks.chess.uci.timeouts import Timeouts
 from ranks.errors import ProcessLost, UserError
+from ranks.workloads.chess_value.helper_process import HelperHangs
 from ranks.workloads.chess_value.labels import teacher
 from ranks.workloads.chess_value.labels.engine_pool import EnginePool
 from ranks.workloads.chess_value.labels.label import NO_SCORE
@@ -213,6 +215,19 @@ def test_a_killed_process_of_the_engines_is_a_lost_process(tmp_path: Path) -> No
     time.sleep(0.2)
     with pytest.raises(ProcessLost, match="killed by signal 9"):
         taught.label(BOARDS[5:10])
+    taught.close()
+
+
+@pytest.mark.parametrize("count", [5, 20_000])
+def test_a_stopped_process_of_the_engines_hangs_whether_it_takes_the_positions_or_not(
+    count: int, tmp_path: Path
+) -> None:
+    """Many positions do not fit into the socket."""
+    taught = Teacher(TeacherSettings(engine_command(tmp_path), "nodes:1", 1, tmp_path / "labels", silence_s=1.0))
+    taught.label(BOARDS[:5])
+    os.kill(taught._pool._process.pid, signal.SIGSTOP)
+    with pytest.raises(HelperHangs, match=r"drives the engines .* hangs: it is stopped .*no sign of life for 1 s"):
+        taught.label(random_boards(5 + count)[5:])
     taught.close()
 
 

@@ -26,9 +26,10 @@ WAIT_S = 0.1
 """Between two looks at whether all hosts are done and whether a stop was requested."""
 
 
-def teacher_of(cfg: LabelConfig, busy: int) -> Teacher:
+def teacher_of(cfg: LabelConfig, busy: int, silence_s: float) -> Teacher:
     """The engines of this host, on which `busy` ranks train at the same time. Raises UserError."""
-    return Teacher(TeacherSettings(cfg.engine, cfg.limit, engines_here(cfg.engines, busy), cfg.cache))
+    engines = engines_here(cfg.engines, busy)
+    return Teacher(TeacherSettings(cfg.engine, cfg.limit, engines, cfg.cache, silence_s=silence_s))
 
 
 class EngineLabels:
@@ -44,7 +45,8 @@ class EngineLabels:
         self._hosts = sorted({rank for rank, local in places if local == 0})
         """The first rank of each host."""
         busy = -(-world.size // len(self._hosts)) if self.overlaps else 0
-        self._teacher = on_every_rank(world, lambda: teacher_of(cfg, busy) if world.rank in self._hosts else None)
+        silence_s, mine = world.config.hang_timeout_s, world.rank in self._hosts
+        self._teacher = on_every_rank(world, lambda: teacher_of(cfg, busy, silence_s) if mine else None)
         about = str(self._teacher.about) if self._teacher is not None else None
         found = [each for each in world.comm.gather_objects(about) if each is not None]
         if len(set(found)) > 1:

@@ -9,11 +9,11 @@ needs a new position each millisecond. It imports no torch. The kernel kills the
 
 from __future__ import annotations
 
+import math
 import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from multiprocessing.connection import Connection
 from typing import Any, Literal
 
 import numpy as np
@@ -24,6 +24,7 @@ from ranks.errors import UserError
 from ranks.workloads.chess_value.helper_process import HelperProcess
 from ranks.workloads.chess_value.labels.engine_pool import EnginePool
 from ranks.workloads.chess_value.labels.teacher_engine import limits_of
+from ranks.workloads.chess_value.rank_connection import RankConnection
 
 BATCH_S = 0.5
 CLOSE_S = 10.0
@@ -40,6 +41,8 @@ class PoolSettings:
     limit: str
     engines: int
     timeouts: Timeouts = DEFAULT_TIMEOUTS
+    silence_s: float = math.inf
+    """The process hangs where it shows no sign of life for longer."""
 
 
 class PoolProcess(HelperProcess):
@@ -47,7 +50,7 @@ class PoolProcess(HelperProcess):
 
     def __init__(self, settings: PoolSettings, report: Callable[[str], None]) -> None:
         """Start the process and its first engine. Raises UserError where the program is no engine."""
-        super().__init__(__name__, f"drives the engines '{settings.command[0]}'")
+        super().__init__(__name__, f"drives the engines '{settings.command[0]}'", settings.silence_s)
         self._report = report
         try:
             self.send(settings)
@@ -81,7 +84,7 @@ class PoolProcess(HelperProcess):
 
 def main(argv: Sequence[str]) -> None:
     """Serve the rank until it closes the socket."""
-    connection = Connection(int(argv[0]))
+    connection = RankConnection(int(argv[0]))
     try:
         settings: PoolSettings = connection.recv()
         serve(connection, settings)
@@ -91,7 +94,7 @@ def main(argv: Sequence[str]) -> None:
         pass
 
 
-def serve(connection: Connection[Any, Any], settings: PoolSettings) -> None:
+def serve(connection: RankConnection, settings: PoolSettings) -> None:
     """Score what the rank sends. Raises UserError, and EOFError at the end."""
     limits = limits_of(settings.limit)
     pool = EnginePool(

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from ranks.chess.core.rules import KEY_WORD
 from ranks.chess.uci.timeouts import DEFAULT_TIMEOUTS, Timeouts
 from ranks.data.prepared.say import say
+from ranks.engine.config import HANG_TIMEOUT, hang_timeout_s
 from ranks.engine.distributed.process_env import available_cores
 from ranks.workloads.chess_value.labels.cache_file import CacheAbout
 from ranks.workloads.chess_value.labels.label import NO_SCORE
@@ -46,6 +47,8 @@ class TeacherSettings:
     cache_bytes: int | None = None
     """The most that the labels may take, see `LabelCache`."""
     timeouts: Timeouts = DEFAULT_TIMEOUTS
+    silence_s: float = hang_timeout_s(HANG_TIMEOUT)
+    """The process of the engines hangs where it shows no sign of life for longer."""
 
 
 class TaughtLabels(NamedTuple):
@@ -68,7 +71,8 @@ class Teacher:
         """Start the first engine and open the cache. Raises UserError where there is no engine, with the install
         line."""
         command = find_teacher(settings.command)
-        self._pool = PoolProcess(PoolSettings(command, settings.limit, settings.engines, settings.timeouts), report)
+        pool = PoolSettings(command, settings.limit, settings.engines, settings.timeouts, settings.silence_s)
+        self._pool = PoolProcess(pool, report)
         self.about = CacheAbout(self._pool.identity, settings.limit)
         try:
             root = settings.cache if settings.cache is not None else default_root()

@@ -79,7 +79,7 @@ class TaskPool:
             return [make_worker] * workers
         self._processes = [process for process in self._processes if process.is_alive]
         while len(self._processes) < workers:
-            self._processes.append(TaskProcess())
+            self._processes.append(TaskProcess(self.world.config.hang_timeout_s))
         return [partial(process.worker, make_worker) for process in self._processes[:workers]]
 
 

@@ -12,23 +12,22 @@ import contextlib
 import sys
 import traceback
 from collections.abc import Callable
-from multiprocessing.connection import Connection
 from typing import Any, Generic, Literal, TypeVar
 
 from ranks.errors import UserError
 from ranks.workloads.chess_value.helper_process import HelperProcess
+from ranks.workloads.chess_value.rank_connection import RankConnection
 from ranks.workloads.chess_value.tasks.worker import TaskWorker
 
 T = TypeVar("T")
 Request = tuple[Literal["make", "run", "close"], Any]
-Answer = tuple[Literal["done", "error"], Any]
 
 
 class TaskProcess(HelperProcess):
     """The rank's side."""
 
-    def __init__(self) -> None:
-        super().__init__(__name__, "does tasks", {"OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""})
+    def __init__(self, silence_s: float) -> None:
+        super().__init__(__name__, "does tasks", silence_s, {"OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""})
 
     def worker(self, make_worker: Callable[[], TaskWorker[T]]) -> ProcessWorker[T]:
         """A worker that `make_worker` makes in the process."""
@@ -36,7 +35,8 @@ class TaskProcess(HelperProcess):
         return ProcessWorker(self)
 
     def ask(self, request: Request) -> Any:
-        """The answer to a request. Raises what the task raised, and as `HelperProcess.send`."""
+        """The answer to a request, which comes as ("done", it) or ("error", exception). Raises what the task raised,
+        and as `HelperProcess.send`."""
         self.send(request)
         kind, value = self.receive()
         if kind == "error":
@@ -60,7 +60,7 @@ class ProcessWorker(Generic[T]):
 
 def main() -> None:
     """Do what the rank asks for, until it closes the socket."""
-    connection: Connection[Answer, Request] = Connection(int(sys.argv[1]))
+    connection = RankConnection(int(sys.argv[1]))
     worker: TaskWorker[Any] | None = None
     with contextlib.suppress(EOFError, OSError):  # the rank has ended
         while True:
