@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from ranks.chess.commands.players import make_player
 from ranks.chess.engine.quiet import quiet_mask
 from ranks.chess.fen import format_fen, parse_fen
+from ranks.chess.uci.player import UciPlayer
 from ranks.chess.uci.timeouts import Timeouts
 from ranks.errors import ProcessLost, UserError
 from ranks.workloads.chess_value.helper_process import HelperHangs
@@ -205,6 +206,15 @@ def test_an_engine_that_is_killed_while_it_starts_is_started_once_more(tmp_path:
     script.write_text("kill -9 $$\n")
     with pytest.raises(UserError, match="died by SIGKILL"):
         make_player(f"uci:sh {script}@5")
+
+
+def test_an_engine_that_is_stopped_while_it_starts_is_started_once_more(tmp_path: Path) -> None:
+    marker, script = tmp_path / "once", tmp_path / "stopped.sh"
+    script.write_text(f"[ -e {marker} ] || {{ touch {marker}; kill -STOP $$; }}; exec {engine_command(tmp_path)}\n")
+    UciPlayer("engine", ["/bin/sh", str(script)], {}, timeouts=Timeouts(start_s=3.0)).close()
+    script.write_text("kill -STOP $$\n")
+    with pytest.raises(UserError, match="did not say uciok"):
+        UciPlayer("engine", ["/bin/sh", str(script)], {}, timeouts=Timeouts(start_s=0.2))
 
 
 def test_a_killed_process_of_the_engines_is_a_lost_process(tmp_path: Path) -> None:

@@ -18,10 +18,10 @@ class Forfeit(Exception):
 
     The text says how, in one line."""
 
-    def __init__(self, reason: str, output: Sequence[str] = (), *, killed: bool = False) -> None:
-        """`killed`: a signal ended the engine."""
+    def __init__(self, reason: str, output: Sequence[str] = (), *, lost: bool = False) -> None:
+        """`lost`: a signal ended or stopped the engine, so another one may do better."""
         super().__init__(reason)
-        self.killed = killed
+        self.lost = lost
         self.reason = reason
         self.output = tuple(output)
         """The last lines that the engine wrote."""

@@ -116,11 +116,13 @@ class UciClient:
         self.process.kill()
 
     def forfeit(self, reason: str, *, killed: bool = False) -> Forfeit:
-        """Kill the process. Returns the forfeit with the reason and the engine's last line."""
+        """Kill the process. Returns the forfeit with the reason and the engine's last line. `killed`: a signal has
+        ended it."""
+        lost = killed or self.process.stopped
         self.kill()
         last = self.process.last_lines
         text = f"{reason}, after the line '{last[-1][:80]}'" if last else f"{reason}, without any output"
-        return Forfeit(text, last, killed=killed)
+        return Forfeit(text, last, lost=lost)
 
     def gone(self) -> Forfeit:
         """The forfeit of an engine whose output has ended, with how it ended."""
@@ -185,11 +187,12 @@ class UciClient:
             raise self.gone() from None
 
 
-def start_again_if_killed(start: Callable[[], T]) -> T:
-    """What `start` returns; where its engine was killed meanwhile, what it returns then. Raises Forfeit."""
+def start_again_if_lost(start: Callable[[], T]) -> T:
+    """What `start` returns; where a signal ended or stopped its engine meanwhile, what it returns then. Raises
+    Forfeit."""
     try:
         return start()
     except Forfeit as fault:
-        if not fault.killed:
+        if not fault.lost:
             raise
         return start()

@@ -16,6 +16,7 @@ from collections import deque
 from collections.abc import Sequence
 
 from ranks.die_with_parent import dying_with_this_process
+from ranks.engine.liveness.process_state import is_stopped
 
 LONGEST_LINE = 1 << 16
 READ_BYTES = 1 << 16
@@ -66,6 +67,11 @@ class EngineProcess:
     def alive(self) -> bool:
         """Whether the process is running."""
         return self._process.poll() is None
+
+    @property
+    def stopped(self) -> bool:
+        """Whether a signal has stopped it (Linux)."""
+        return is_stopped(self._process.pid)
 
     @property
     def closed(self) -> bool:

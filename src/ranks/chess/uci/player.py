@@ -12,7 +12,7 @@ from pathlib import Path
 from ranks.chess.board import Board
 from ranks.chess.players.player import Choice, Forfeit, Limits
 from ranks.chess.players.spec import nearest
-from ranks.chess.uci.client import UciClient, start_again_if_killed
+from ranks.chess.uci.client import UciClient, start_again_if_lost
 from ranks.chess.uci.timeouts import DEFAULT_TIMEOUTS, Timeouts
 from ranks.errors import UserError
 
@@ -41,7 +41,7 @@ class UciPlayer:
         self.name, self.nodes = name, nodes
         self._command, self._options, self._timeouts = list(command), dict(options), timeouts
         try:
-            self._client = start_again_if_killed(self._open)
+            self._client = start_again_if_lost(self._open)
         except Forfeit as fault:
             do = "check that the command is a UCI engine, and its options: type it, then `uci`; it answers `uciok`"
             raise UserError(f"the player '{name}'", f"the engine {fault}", do) from fault

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from ranks.chess.players.player import Forfeit, Limits
-from ranks.chess.uci.client import UciClient, start_again_if_killed
+from ranks.chess.uci.client import UciClient, start_again_if_lost
 from ranks.chess.uci.engine_process import OutputEnded
 from ranks.chess.uci.go import go_command
 from ranks.chess.uci.lines import parse_info
@@ -185,7 +185,7 @@ def static_cp(line: bytes, fen: str) -> int:
 def start_teacher(command: list[str], limits: Limits | None, timeouts: Timeouts) -> TeacherEngine:
     """Start an engine. Raises UserError where the program is none."""
     try:
-        return start_again_if_killed(lambda: TeacherEngine(command, limits, timeouts))
+        return start_again_if_lost(lambda: TeacherEngine(command, limits, timeouts))
     except Forfeit as fault:
         do = f"check that it is a UCI engine: type its name, then `uci`; it answers `uciok`; {WITHOUT}"
         raise UserError(f"labels of the engine '{command[0]}'", f"the engine {fault}", do) from fault
