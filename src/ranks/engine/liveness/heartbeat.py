@@ -73,6 +73,11 @@ class Heartbeat:
         return self._beats, self._collectives
 
     @property
+    def phase(self) -> Phase:
+        """What this process does."""
+        return Phase(self._phase)
+
+    @property
     def slowest_s(self) -> float:
         """The longest silence of this process in its present phase so far."""
         return self._slowest_ns[self._phase] / 1e9

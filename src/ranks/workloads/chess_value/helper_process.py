@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from ranks.die_with_parent import dying_with_this_process
+from ranks.engine.liveness.heartbeat import heartbeat
 from ranks.engine.liveness.process_state import IS_STOPPED, is_stopped
 from ranks.errors import ProcessLost
 from ranks.workloads.chess_value.rank_connection import SIGN
@@ -122,7 +123,8 @@ class HelperProcess:
     def _hangs(self) -> HelperHangs:
         why = f"it {IS_STOPPED}, " if is_stopped(self._process.pid) else ""
         self._process.kill()
-        return HelperHangs(f"the process that {self._work} hangs: {why}no sign of life for {self._silence_s:g} s")
+        silence = f"no sign of life for {self._silence_s:g} s in the phase {heartbeat.phase.words}"
+        return HelperHangs(f"the process that {self._work} hangs: {why}{silence}")
 
     def _ended(self) -> Exception:
         """It has closed its socket, so it ends."""
