@@ -138,7 +138,8 @@ def test_hosts_with_different_engines_are_refused(monkeypatch: pytest.MonkeyPatc
 
         places = SimpleNamespace(local_rank=0)
         comm = SimpleNamespace(gather_objects=gather)
-        return SimpleNamespace(device=torch.device("cpu"), size=2, rank=0, process_env=places, comm=comm)
+        host = dict(device=torch.device("cpu"), size=2, rank=0, process_env=places)
+        return SimpleNamespace(comm=comm, config=RunConfig(), **host)
 
     assert EngineLabels(LabelConfig(), world("Stockfish 15.1, depth:4")).identity == "Stockfish 15.1, depth:4"
     with pytest.raises(UserError, match=r"they differ: Stockfish 15.1, depth:4; Stockfish 16, depth:4"):
