@@ -1,4 +1,4 @@
-"""The side of a helper process of the socket to its rank. While it works it shows four times a second that it lives."""
+"""A helper process's side of the socket to its rank. While it works it shows four times a second that it lives."""
 
 from __future__ import annotations
 
