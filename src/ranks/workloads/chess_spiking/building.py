@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor, nn
 
@@ -22,12 +24,19 @@ def build(cfg: Config) -> Net:
 
 def build_net(net: NetConfig) -> Net:
     """The untrained net. Weights are drawn from torch's own generator."""
-    steps = 1 if net.neuron == "relu" else net.steps
-    neuron = (net.neuron, steps, net.tau, net.threshold, net.reset, net.detach_reset, net.alpha)
+    neuron: dict[str, Any] = {
+        "neuron": net.neuron,
+        "steps": 1 if net.neuron == "relu" else net.steps,
+        "tau": net.tau,
+        "threshold": net.threshold,
+        "reset": net.reset,
+        "detach_reset": net.detach_reset,
+        "alpha": net.alpha,
+    }
     if net.kind == "origin":
         sizes = (ORIGIN_PLANES, ORIGIN_CHANNELS, net.groups, ORIGIN_POLICY_HIDDEN, net.value_hidden)
-        return OriginNet(*sizes, *neuron)
-    return SpikingNet(PLANES, net.blocks, net.width, net.groups, net.value_channels, net.value_hidden, *neuron)
+        return OriginNet(*sizes, **neuron)
+    return SpikingNet(PLANES, net.blocks, net.width, net.groups, net.value_channels, net.value_hidden, **neuron)
 
 
 def example_inputs(model: nn.Module) -> tuple[Tensor]:

@@ -11,9 +11,21 @@ from ranks.nets.group_norm import GroupNorm
 from ranks.workloads.chess_spiking.net.lif import LIF
 
 
-def neurons(neuron: str, tau: float, threshold: float, reset: str, detach_reset: bool, alpha: float) -> nn.Module:
-    """A layer of spiking neurons (`lif`), or of ReLUs (`relu`, the control)."""
-    return LIF(tau, threshold, reset, detach_reset, alpha) if neuron == "lif" else nn.ReLU()
+class NeuronNet(nn.Module):
+    """A net whose layers fire with the same kind of neurons."""
+
+    def __init__(
+        self, neuron: str, steps: int, tau: float, threshold: float, reset: str, detach_reset: bool, alpha: float
+    ) -> None:
+        super().__init__()
+        self.neuron, self.steps, self.tau, self.threshold = neuron, steps, tau, threshold
+        self.reset, self.detach_reset, self.alpha = reset, detach_reset, alpha
+
+    def new_neurons(self) -> nn.Module:
+        """A layer of spiking neurons (`lif`), or of ReLUs (`relu`, the control)."""
+        if self.neuron == "relu":
+            return nn.ReLU()
+        return LIF(self.tau, self.threshold, self.reset, self.detach_reset, self.alpha)
 
 
 def group_norm(groups: int, channels: int, gain: float) -> GroupNorm:

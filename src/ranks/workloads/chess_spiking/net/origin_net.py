@@ -21,10 +21,10 @@ from itertools import pairwise
 from torch import Tensor, nn
 
 from ranks.nets.channels_last import FirstConv2d
-from ranks.workloads.chess_spiking.net.layers import each_step, group_norm, neurons
+from ranks.workloads.chess_spiking.net.layers import NeuronNet, each_step, group_norm
 
 
-class OriginNet(nn.Module):
+class OriginNet(NeuronNet):
     """The origin's net; the head of this file shows its layers. `groups` = 0: no norm."""
 
     def __init__(
@@ -34,6 +34,7 @@ class OriginNet(nn.Module):
         groups: int,
         policy_hidden: int,
         value_hidden: int,
+        *,
         neuron: str,
         steps: int,
         tau: float,
@@ -42,14 +43,10 @@ class OriginNet(nn.Module):
         detach_reset: bool,
         alpha: float,
     ) -> None:
-        super().__init__()
+        super().__init__(neuron, steps, tau, threshold, reset, detach_reset, alpha)
         self.planes, self.channels, self.groups = planes, tuple(channels), groups
         self.policy_hidden, self.value_hidden = policy_hidden, value_hidden
-        self.neuron, self.steps, self.tau, self.threshold = neuron, steps, tau, threshold
-        self.reset, self.detach_reset, self.alpha = reset, detach_reset, alpha
-
-        def fire() -> nn.Module:
-            return neurons(neuron, tau, threshold, reset, detach_reset, alpha)
+        fire = self.new_neurons
 
         first = FirstConv2d(planes, self.channels[0], 3, padding=1, bias=False)
         others = (nn.Conv2d(c_in, c_out, 3, padding=1, bias=False) for c_in, c_out in pairwise(self.channels))

@@ -3,10 +3,10 @@
 Legend: T time steps, B positions, P input planes, C channels, 8 ranks, 8 files, A = 4672 move
 indices (moves.py), 3 = win, draw, loss.
 
-    planes -> conv, norm -> current                               (the stem)
-    blocks times:  current += norm(conv(fire(norm(conv(fire(current))))))
-    policy:  mean over T of fire(norm(conv(fire(current)))) -> 1x1 conv to 73 planes
-    value:   mean over T of fire(norm(linear(counts) + linear(fire(norm(conv(fire(current))))))) -> linear to 3,
+    planes -> conv, norm -> current, spikes = fire(current)       (the stem)
+    blocks times:  current += norm(conv(fire(norm(conv(spikes))))), spikes = fire(current)
+    policy:  mean over T of fire(norm(conv(spikes))) -> 1x1 conv to 73 planes
+    value:   mean over T of fire(norm(linear(counts) + linear(fire(norm(conv(spikes)))))) -> linear to 3,
              + linear(pieces)
     counts:  the spikes of each channel on the whole board, of the stem and of the tower
     pieces:  how many pieces of each kind both sides have, 12 numbers
@@ -33,7 +33,7 @@ import torch
 from torch import Tensor, nn
 
 from ranks.nets.channels_last import FirstConv2d
-from ranks.workloads.chess_spiking.net.layers import each_step, group_norm, neurons
+from ranks.workloads.chess_spiking.net.layers import NeuronNet, each_step, group_norm
 
 SQUARES = 64
 PIECES = 12
@@ -41,25 +41,27 @@ PIECES = 12
 
 
 class Block(nn.Module):
-    """A residual block: current in, current out."""
+    """A residual block: current and its spikes in, the next ones out."""
 
-    def __init__(self, width: int, groups: int, gain: float, last_gain: float, fire: list[nn.Module]) -> None:
+    def __init__(self, width: int, groups: int, gain: float, last_gain: float, fires: list[nn.Module]) -> None:
         super().__init__()
-        self.fire_1, self.fire_2 = fire
         self.conv_1 = nn.Conv2d(width, width, 3, padding=1, bias=False)
         self.norm_1 = group_norm(groups, width, gain)
         self.conv_2 = nn.Conv2d(width, width, 3, padding=1, bias=False)
         self.norm_2 = group_norm(groups, width, last_gain)
+        self.inner_fire, self.fire = fires
 
-    def forward(self, current_TBC88: Tensor) -> Tensor:
-        hidden_TBC88 = each_step(self.norm_1, each_step(self.conv_1, self.fire_1(current_TBC88)))
-        change_TBC88 = each_step(self.conv_2, self.fire_2(hidden_TBC88))
+    def forward(self, current_TBC88: Tensor, spikes_TBC88: Tensor) -> tuple[Tensor, Tensor]:
+        hidden_TBC88 = self.inner_fire(each_step(self.norm_1, each_step(self.conv_1, spikes_TBC88)))
+        change_TBC88 = each_step(self.conv_2, hidden_TBC88)
         if current_TBC88.stride(0) == 0:  # the same memory in each step, which a sum need not copy
-            return current_TBC88 + each_step(self.norm_2, change_TBC88)
-        return each_step(self.norm_2, change_TBC88, add=current_TBC88)
+            current_TBC88 = current_TBC88 + each_step(self.norm_2, change_TBC88)
+        else:
+            current_TBC88 = each_step(self.norm_2, change_TBC88, add=current_TBC88)
+        return current_TBC88, self.fire(current_TBC88)
 
 
-class SpikingNet(nn.Module):
+class SpikingNet(NeuronNet):
     """The residual policy-value net; the head of this file shows its layers.
 
     `gain`: norms begin with the weight threshold * tau, so that a potential begins with the standard
@@ -74,6 +76,7 @@ class SpikingNet(nn.Module):
         groups: int,
         value_channels: int,
         value_hidden: int,
+        *,
         neuron: str,
         steps: int,
         tau: float,
@@ -82,21 +85,17 @@ class SpikingNet(nn.Module):
         detach_reset: bool,
         alpha: float,
     ) -> None:
-        super().__init__()
+        super().__init__(neuron, steps, tau, threshold, reset, detach_reset, alpha)
         self.planes, self.blocks, self.width, self.groups = planes, blocks, width, groups
         self.value_channels, self.value_hidden = value_channels, value_hidden
-        self.neuron, self.steps, self.tau, self.threshold = neuron, steps, tau, threshold
-        self.reset, self.detach_reset, self.alpha = reset, detach_reset, alpha
         gain = threshold * tau if neuron == "lif" else 1.0
         last_gain = gain / math.sqrt(max(blocks, 1))
-
-        def fire() -> nn.Module:
-            return neurons(neuron, tau, threshold, reset, detach_reset, alpha)
+        fire = self.new_neurons
 
         self.stem = FirstConv2d(planes, width, 3, padding=1, bias=False)
         self.stem_norm = group_norm(groups, width, gain)
+        self.stem_fire = fire()
         self.tower = nn.ModuleList(Block(width, groups, gain, last_gain, [fire(), fire()]) for _ in range(blocks))
-        self.stem_fire, self.tower_fire = fire(), fire()
         self.policy_conv = nn.Conv2d(width, width, 3, padding=1, bias=False)
         self.policy_norm, self.policy_fire = group_norm(groups, width, gain), fire()
         self.policy_out = nn.Conv2d(width, 73, 1)
@@ -119,10 +118,9 @@ class SpikingNet(nn.Module):
         else:
             current_BC88 = self.stem_norm(self.stem(planes))
             current_TBC88 = current_BC88[None].expand(self.steps, -1, -1, -1, -1)
-        stem_spikes_TBC88 = self.stem_fire(current_TBC88)
+        spikes_TBC88 = stem_spikes_TBC88 = self.stem_fire(current_TBC88)
         for block in self.tower:
-            current_TBC88 = block(current_TBC88)
-        spikes_TBC88 = self.tower_fire(current_TBC88)
+            current_TBC88, spikes_TBC88 = block(current_TBC88, spikes_TBC88)
 
         policy_TBC88 = self.policy_fire(each_step(self.policy_norm, each_step(self.policy_conv, spikes_TBC88)))
         logits_BA = self.policy_out(policy_TBC88.mean(0)).flatten(1)
