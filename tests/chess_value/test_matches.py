@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import replace
+from math import inf
 from types import SimpleNamespace
 from typing import Any
 
@@ -19,12 +19,17 @@ from ranks.workloads.chess_value.config import Config, LabelConfig, RatingConfig
 from ranks.workloads.chess_value.matches import matches
 from ranks.workloads.chess_value.matches.budget import (
     PASS_NODES,
-    NodeBudget,
     cost_of_node,
     multiplications,
     nodes_of_labels,
 )
-from ranks.workloads.chess_value.matches.matches import PAIRS_OF_A_ROUND, RUNG_NODES, SprtResult, ValueMatches
+from ranks.workloads.chess_value.matches.matches import (
+    PAIRS_OF_A_ROUND,
+    RUNG_NODES,
+    MatchRules,
+    SprtResult,
+    ValueMatches,
+)
 from ranks.workloads.chess_value.matches.pairs import Opponents, PairPlan, PairWorker, PlayedPair, openings
 from ranks.workloads.chess_value.net.building import build_net
 
@@ -61,56 +66,64 @@ def test_a_game_whose_engine_dies_is_played_again_and_never_a_win() -> None:
         worker([True, True]).run(0, lambda: False)
 
 
-@pytest.fixture
-def value_matches(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[bool]]:
-    """Whether the newest weights became the best after each of some tests."""
+class Best:
+    """In place of kept files: after which cycle the best weights were the newest."""
 
-    def replaced(results: list[str | None], *, last: bool) -> list[bool]:
-        found: list[bool] = []
-        kept = SimpleNamespace(files=[SimpleNamespace(iteration=0)])
-        mine: Any = ValueMatches.__new__(ValueMatches)
-        mine.cfg, mine.rating, mine._kept, mine._pairs_of_best = RatingConfig(), None, kept, []
-        mine.budget, mine._cost = NodeBudget(1.0), 1
-        monkeypatch.setattr(ValueMatches, "_rate", lambda self, games, pool: [])
-        monkeypatch.setattr(matches, "rating_metrics", lambda rated, ratings: {})
-        monkeypatch.setattr(matches, "score_of_pairs", lambda pairs: 0.5)
-        monkeypatch.setattr(ValueMatches, "_replace_best", lambda self, cycle, pairs: found.append(True))
-        for result in results:
-            monkeypatch.setattr(ValueMatches, "_test", lambda self, *given, r=result: SprtResult([], r, 0.0))
-            before = len(found)
-            metrics = mine._play(1, 1, last)
-            found += [] if len(found) > before else [False]
-            assert metrics["accepted"] == float(found[-1])
-        return found
+    def __init__(self, iteration: int | None) -> None:
+        self.iteration, self.net, self.results = iteration, None, list[Pair]()
 
-    return replaced
+    def keep(self) -> None:
+        pass
+
+    def replace(self, cycle: int, pairs: list[Pair]) -> None:
+        self.iteration = cycle + 1
 
 
-def test_undecided_keeps_the_best_but_not_at_the_end(value_matches: Callable[..., list[bool]]) -> None:
-    assert value_matches(["H1", None, "H0"], last=False) == [True, False, False]
-    assert value_matches(["H1", None, "H0"], last=True) == [True, True, False]
-
-
-def matches_with(left: float, *, whole: float = 0.0, cost_of_node: int = 1, best: bool = False) -> Any:
-    """Matches whose budget has these nodes. What is played begins with a call of `drain`."""
+def matches_with(
+    left: float, *, whole: float = 0.0, cost_of_node: int = 1, best: bool = False, cfg: RatingConfig | None = None
+) -> Any:
+    """Matches whose budget has these nodes, with or without best weights of the first cycle."""
     mine: Any = ValueMatches.__new__(ValueMatches)
-    mine.cfg, mine._cost = RatingConfig(rung_games=40, nodes=2000, share=0.5), cost_of_node
+    mine.cfg, mine._cost = cfg or RatingConfig(rung_games=40, nodes=2000, share=0.5), cost_of_node
     mine.budget = SimpleNamespace(worked=0, left=left, whole=whole, spent=0)
-    mine._kept = SimpleNamespace(files=["a net"] if best else [])
-    mine.world = SimpleNamespace(session=SimpleNamespace(drain=lambda: pytest.fail("played")))
+    mine.best, mine.net, mine.rating = Best(1 if best else None), None, None
+    mine.world = SimpleNamespace(session=SimpleNamespace(drain=lambda: None, timed=lambda part: nullcontext()))
     return mine
 
 
-def test_a_match_waits_for_the_nodes_of_a_whole_one_except_the_last() -> None:
+@pytest.mark.parametrize(("last", "cycles"), [(False, [6, 1, 1]), (True, [6, 6, 1])])
+def test_undecided_keeps_the_best_but_not_at_the_end(
+    last: bool, cycles: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ValueMatches, "_rate", lambda self, games, pool: [])
+    for result, cycle in zip(["H1", None, "H0"], cycles, strict=True):
+        monkeypatch.setattr(ValueMatches, "_test", lambda self, *given, r=result: SprtResult([], r, 0.0))
+        metrics = matches_with(inf, best=True).play(5, 1, 1, last=last)
+        assert metrics["best_cycle"] == cycle
+        assert (metrics["replaced"], metrics["accepted"]) == (float(cycle == 6), float(result == "H1"))
+
+
+def test_the_last_test_asks_whether_the_newest_are_worse() -> None:
+    cfg = RatingConfig(elo0=-5, elo1=10)
+    usual, last = MatchRules.usual(cfg), MatchRules.last(cfg, 8)
+    assert (usual.sprt.elo0, usual.sprt.elo1, usual.rung_games) == (-5, 10, 40)
+    assert (last.sprt.elo0, last.sprt.elo1, last.rung_games) == (-10, 5, 8)
+    for elo0, elo1 in ((0.0, 0.0), (0.0, inf), (-inf, 0.0)):
+        with pytest.raises(UserError, match="elo0 must be below elo1, and both are numbers"):
+            RatingConfig(elo0=elo0, elo1=elo1)
+    MatchRules.last(RatingConfig(elo0=-5, elo1=0), 8)  # non-regression
+
+
+def test_a_match_waits_for_the_nodes_of_a_whole_one_except_the_last(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ValueMatches, "_play", lambda self, cycle, rules, pool: {"played": 1.0})
     first = 40 * 45 * (2000 + RUNG_NODES)
     assert matches_with(first - 1).play(0, 1, 1) == {}
-    later = first + 4 * PAIRS_OF_A_ROUND * 45 * 2000
+    later = first + 2 * 200 * 45 * 2000
     assert matches_with(later - 1, best=True).play(0, 1, 1) == {}
     costly = 40 * 45 * (500 * 2000 + RUNG_NODES)
     assert matches_with(costly - 1, cost_of_node=500).play(0, 1, 1) == {}, "forward passes"
-    for mine, last in ((matches_with(first), False), (matches_with(0.0), True)):
-        with pytest.raises(pytest.fail.Exception, match="played"):
-            mine.play(0, 1, 1, last=last)
+    assert matches_with(first).play(0, 1, 1) == matches_with(later, best=True).play(0, 1, 1) == {"played": 1.0}
+    assert matches_with(0.0).play(0, 1, 1, last=True) == {"played": 1.0}
 
 
 def test_the_last_match_has_the_games_that_all_nodes_of_the_run_pay_for(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -126,13 +139,9 @@ def test_the_last_match_has_the_games_that_all_nodes_of_the_run_pay_for(monkeypa
     monkeypatch.setattr(matches, "play_all", play_all)
     monkeypatch.setattr(ValueMatches, "_rate", lambda self, games, pool: rated.append(games) or [])
     monkeypatch.setattr(ValueMatches, "_player_of", lambda self, net: None)
-    monkeypatch.setattr(ValueMatches, "_replace_best", lambda self, cycle, pairs: None)
+    cfg = RatingConfig(rung_games=40, nodes=2000, games=2 * PAIRS_OF_A_ROUND)
     for whole, left, test_games in ((20.5, 0.0, 2.0), (0.0, -5.0, 2.0), (99.0, 1.0, 2.0 * PAIRS_OF_A_ROUND)):
-        mine = matches_with(left, whole=whole * of_a_game, cost_of_node=500, best=True)
-        mine.world.session = SimpleNamespace(drain=lambda: None, timed=lambda part: nullcontext())
-        mine.net = mine.best = mine.rating = None
-        mine._pairs_of_best, mine._kept.files = [], [SimpleNamespace(iteration=0)]
-        mine.cfg = RatingConfig(rung_games=40, nodes=2000, games=2 * PAIRS_OF_A_ROUND)
+        mine = matches_with(left, whole=whole * of_a_game, cost_of_node=500, best=True, cfg=cfg)
         metrics = mine.play(1, 1, 1, last=True)
         assert (metrics["test_games"], metrics["test_score"]) == (test_games, 0.5)
         assert mine.budget.spent == 500 * 12 * test_games / 2

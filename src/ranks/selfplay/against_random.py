@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from ranks.engine.distributed.poll_interval import PollInterval
 from ranks.engine.distributed.world import World
 from ranks.engine.liveness.heartbeat import heartbeat
 from ranks.engine.update.evaluate import eval_mode
@@ -26,6 +25,7 @@ from ranks.selfplay.config import SelfPlayConfig
 from ranks.selfplay.net.encoding import Encoding
 from ranks.selfplay.net.net_evaluator import NetEvaluator
 from ranks.selfplay.random import MOVE, uniform
+from ranks.selfplay.rounds import games_of_batches, play_rounds, rows_of
 from ranks.selfplay.search_settings import match_search
 
 OTHER_SEED = 1_000_003
@@ -51,19 +51,11 @@ def score_against_random(
         mine = games_of_batches(games, world)
         slots, simulations = sum(map(len, mine)), 0 if cfg.search == "none" else cfg.simulations
         search = match_search(cfg, simulations)
-        check_memory(game, slots, 2 * slots, search, world, "games of an evaluation")  # batches of powers of two
-        batches = [GamesAgainstRandom(game, ids, search, simulations, evaluator, world.seed) for ids in mine]
-        poll = PollInterval(world.comm)
-        for ply in range(cfg.max_plies):
-            for batch in batches:
-                batch.play(ply)
-            ended = sum(int((~batch.is_running()).sum()) for batch in batches)
-            world.session.progress("evaluation", ended, sum(map(len, mine)))
-            # All ranks make the same number of rounds, so all of them poll at the same ones.
-            if not world.any(any(batch.is_running().any() for batch in batches)):
-                break
-            if poll.due():
-                world.check_stop()
+        check_memory(game, slots, rows_of(slots), search, world, "games of an evaluation")
+        batches = [
+            GamesAgainstRandom(game, ids, search, simulations, cfg.max_plies, evaluator, world.seed) for ids in mine
+        ]
+        play_rounds(batches, "evaluation", world)
         outcomes = np.concatenate([np.zeros(0), *(batch.outcomes() for batch in batches)])
         every = np.concatenate(world.comm.gather_objects(outcomes))
     world.check_stop()
@@ -73,30 +65,30 @@ def score_against_random(
     return {"score": score.value, "score_low": score.low, "score_high": score.high, **shares}
 
 
-def games_of_batches(games: int, world: World) -> list[range]:
-    """This rank's games, cut into those that are searched together: under --exact by shard, so that a batch
-    is the same on any number of ranks."""
-    parts = [ids for _, ids in world.shard_items(games)] if world.exact else [world.items(games)]
-    return [ids for ids in parts if len(ids)]
-
-
 class GamesAgainstRandom:
     """Games whose positions are evaluated in one batch."""
 
     def __init__(
-        self, game: Game, ids: range, search: SearchConfig, simulations: int, evaluator: Evaluator, seed: int
+        self,
+        game: Game,
+        ids: range,
+        search: SearchConfig,
+        simulations: int,
+        max_plies: int,
+        evaluator: Evaluator,
+        seed: int,
     ) -> None:
         """`simulations`: of a move of the net; 0: its likeliest move."""
-        self.simulations = simulations
+        self.simulations, self.max_plies, self.ply = simulations, max_plies, 0
         self.search = Search(game, search, len(ids), groups=1)
         self.seed, self.game_P = seed + OTHER_SEED, np.arange(ids.start, ids.stop)
         self.evaluator = evaluator
         for slot, number in enumerate(ids):
             self.search.set_root(slot, number)
 
-    def play(self, ply: int) -> None:
-        """Play move number `ply` in each game that is not over."""
-        running_P, is_net_P = self.is_running(), (self.game_P + ply) % 2 == 0
+    def play_round(self) -> None:
+        """Play the next move in each game that is not over; all of them have the same number of plies."""
+        running_P, is_net_P = self.is_running(), (self.game_P + self.ply) % 2 == 0
         searching_P = np.flatnonzero(running_P & is_net_P)
         if len(searching_P):
             self.search.begin(searching_P, self.simulations)
@@ -106,15 +98,16 @@ class GamesAgainstRandom:
             check_trees(self.search.game, self.search.trees, searching_P)
             self.search.play(result.chosen_P if self.simulations else likeliest_moves(result), searching_P)
         random_P = np.flatnonzero(running_P & ~is_net_P)
-        chosen_P = uniform(self.seed, self.game_P[random_P], np.full(len(random_P), ply), MOVE)
+        chosen_P = uniform(self.seed, self.game_P[random_P], np.full(len(random_P), self.ply), MOVE)
         for slot, chosen in zip(random_P.tolist(), chosen_P.tolist(), strict=True):
             legal = self.search.legal_moves(slot)
             self.search.play([int(legal[int(chosen * len(legal))])], [slot])
         check_trees(self.search.game, self.search.trees, np.flatnonzero(running_P))
+        self.ply += 1
 
     def is_running(self) -> BoolArray:
-        """Which games are not over."""
-        return np.isnan(self.search.outcome())
+        """Which games are not over, and are not cut."""
+        return np.isnan(self.search.outcome()) & (self.ply < self.max_plies)
 
     def outcomes(self) -> Float64Array:
         """How each game ended for the net; 0 where it is not over."""

@@ -150,9 +150,9 @@ class RatingConfig:
                 raise UserError(f"{flag} {getattr(self, name)}", "it is 1 or more", f"give {flag} 2 or more")
         if not 0 < self.share <= 1:
             raise UserError(f"--rating.share {self.share}", "a share above 0, at most 1", "give 0.15, for example")
-        if not self.elo0 < self.elo1:
+        if not -math.inf < self.elo0 < self.elo1 < math.inf:
             asked = f"--rating.elo0 {self.elo0:g} --rating.elo1 {self.elo1:g}"
-            raise UserError(asked, "elo0 must be below elo1", "give 0 and 50, for example")
+            raise UserError(asked, "elo0 must be below elo1, and both are numbers", "give 0 and 50, for example")
 
 
 @dataclass(frozen=True)

@@ -15,14 +15,13 @@ import numpy as np
 from torch import nn
 
 from ranks.chess.core.rules import CHESS, CLOCKS_WORD
-from ranks.engine.distributed.poll_interval import PollInterval
 from ranks.engine.distributed.world import World
 from ranks.engine.update.evaluate import eval_mode
 from ranks.search.evaluation import BoolArray, Evaluator, Int64Array
 from ranks.selfplay import Encoding
-from ranks.selfplay.against_random import games_of_batches
 from ranks.selfplay.checks.memory import check_memory
 from ranks.selfplay.net.net_evaluator import NetEvaluator
+from ranks.selfplay.rounds import games_of_batches, play_rounds, rows_of
 from ranks.workloads.chess_spiking.matches.plan import BEST, EvaluationPlan, MatchConfig
 from ranks.workloads.chess_spiking.matches.sides import FixedSide, MatchSide, NetSide
 
@@ -134,17 +133,9 @@ def play_games(
         games = games_of_batches(plan.games, world)
         searched = [word for ids in games for word in map(plan.opponent, ids)]
         trees = len(searched) + searched.count(BEST)  # the best net has a search too
-        check_memory(CHESS, trees, 2 * trees, match.search, world, "games of a match")  # batches of powers of two
+        check_memory(CHESS, trees, rows_of(trees), match.search, world, "games of a match")
         batches = [GameBatch(plan, ids, evaluator, of_best, match) for ids in games]
-        poll = PollInterval(world.comm)
-        # All ranks play the same number of rounds, so all of them poll in the same ones.
-        while world.any(any(batch.is_running().any() for batch in batches)):
-            for batch in batches:
-                batch.play_round()
-            ended = sum(int((~batch.is_running()).sum()) for batch in batches)
-            world.session.progress("matches", ended, sum(map(len, games)))
-            if poll.due():
-                world.check_stop()
+        play_rounds(batches, "matches", world)
         mine = [result for batch in batches for result in batch.results()]
         every = [result for results in world.comm.gather_objects(mine) for result in results]
     world.check_stop()

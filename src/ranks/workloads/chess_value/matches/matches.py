@@ -9,11 +9,9 @@ from torch import nn
 
 from ranks.chess.match.net_rating import BEST, LADDER, NET, Pair, rate_nets
 from ranks.engine.distributed.world import World
-from ranks.engine.runs.kept.kept_files import KeptFiles
-from ranks.engine.update.load_weights import load_weights
 from ranks.rating.bradley_terry import Ratings
 from ranks.rating.sprt import Sprt
-from ranks.selfplay.snapshots import arrays_as_weights, weights_as_arrays
+from ranks.selfplay.best_weights import BestWeights
 from ranks.workloads.chess_value.config import RatingConfig
 from ranks.workloads.chess_value.matches.budget import NodeBudget
 from ranks.workloads.chess_value.matches.pairs import Opponents, PairPlan, PlayedPair, openings, play_all
@@ -40,6 +38,26 @@ class SprtResult(NamedTuple):
     llr: float
 
 
+class MatchRules(NamedTuple):
+    """How a match is played, and what replaces the best weights."""
+
+    rung_games: int
+    sprt: Sprt
+    """Of the newest weights against the best: H1 replaces them, H0 keeps them."""
+    undecided_replaces: bool
+
+    @classmethod
+    def usual(cls, cfg: RatingConfig) -> MatchRules:
+        """The newest weights have to be better."""
+        return cls(cfg.rung_games, Sprt(cfg.elo0, cfg.elo1), undecided_replaces=False)
+
+    @classmethod
+    def last(cls, cfg: RatingConfig, rung_games: int) -> MatchRules:
+        """The newest weights, for which the learning rate has fallen, must not be worse: the test of the best weights
+        against them."""
+        return cls(rung_games, Sprt(-cfg.elo1, -cfg.elo0), undecided_replaces=True)
+
+
 class ValueMatches:
     """Plays the newest weights against fixed players, and in a sequential test against the best weights so far.
 
@@ -64,17 +82,17 @@ class ValueMatches:
     ) -> None:
         """`best`: another net of the same kind, for the best weights; it moves to the device of `net`. `rungs`: players
         of LADDER. `cost_of_node`: of the nets, see `budget`."""
-        self.net, self.best, self.world, self.cfg = net, best.to(next(net.parameters())), world, cfg
+        self.net, self.world, self.cfg = net, world, cfg
+        self.best = BestWeights(net, best, Pair, world)
         self.budget = NodeBudget(cfg.share)
-        self.times_replaced = 0
-        """How often newest weights have become the best."""
         self.rating: float | None = None
         """Of the newest weights, after the last match."""
-        self.checkpoint_score: float | None = None
-        """The score of a checkpoint of the newest weights, lower is better; None unless they became the best."""
         self._rungs, self._cost = rungs, cost_of_node
-        self._kept = KeptFiles(world, BEST)
-        self._pairs_of_best: list[Pair] = []
+
+    @property
+    def checkpoint_score(self) -> float | None:
+        """The score of a checkpoint of the newest weights, lower is better; None unless they became the best."""
+        return self.best.checkpoint_score
 
     def play(self, cycle: int, worked_nodes: int, pool: TaskPool, *, last: bool = False) -> dict[str, float]:
         """The match of a cycle in which games, labels and updates took the time of `worked_nodes`. Returns metrics;
@@ -87,46 +105,47 @@ class ValueMatches:
         Every rank calls it inside the loop, after the cycle's last update. Raises Stopped if a stop was requested;
         UserError where the disk is full.
         """
-        self.checkpoint_score = None
+        self.best.keep()
         self.budget.worked += worked_nodes
         if self.budget.left < self._usual_nodes and not last:
             return {}
+        rules = MatchRules.last(self.cfg, self._paid_rung_games()) if last else MatchRules.usual(self.cfg)
         self.world.session.drain()
         with self.world.session.timed("evaluation"):
-            return self._play(cycle, pool, last)
+            return self._play(cycle, rules, pool)
 
     @property
     def _usual_nodes(self) -> int:
-        """Of the rated games, and of the first round of the test, in which both sides are nets."""
-        tested = 2 * 2 * PAIRS_OF_A_ROUND if self._kept.files else 0
+        """Of the rated games, and of the whole test, in which both sides are nets: a test that ends for want of nodes
+        decides nothing, and the next one begins at zero."""
+        tested = 2 * self.cfg.games if self.best.iteration is not None else 0
         return self.cfg.rung_games * self._nodes_of_rung_game + tested * MOVES_OF_A_GAME * self._cost * self.cfg.nodes
 
     @property
     def _nodes_of_rung_game(self) -> int:
         return MOVES_OF_A_GAME * (self._cost * self.cfg.nodes + RUNG_NODES)
 
-    def _play(self, cycle: int, pool: TaskPool, last: bool) -> dict[str, float]:
-        cfg = self.cfg
-        rated = self._rate(self._paid_rung_games() if last else cfg.rung_games, pool)
-        sprt = Sprt(-cfg.elo1, cfg.elo0) if last else Sprt(cfg.elo0, cfg.elo1)
-        tested = self._test(sprt, cycle, pool) if self._kept.files else None
+    def _play(self, cycle: int, rules: MatchRules, pool: TaskPool) -> dict[str, float]:
+        rated = self._rate(rules.rung_games, pool)
+        tested = None if self.best.iteration is None else self._test(rules.sprt, cycle, pool)
         pairs = [played.pair for played in rated]
-        against_best = [played.pair for played in tested.played] if tested is not None else []
-        ratings = rate_nets([*pairs, *against_best], self._pairs_of_best, LADDER)
+        against_best = [] if tested is None else [played.pair for played in tested.played]
+        ratings = rate_nets([*pairs, *against_best], self.best.results, LADDER)
         if ratings is not None:
             self.rating = ratings.rating(NET).value
-        replaces = tested is None or tested.accepted == "H1" or (last and tested.accepted is None)
+        replaces = tested is None or tested.accepted == "H1" or (rules.undecided_replaces and tested.accepted is None)
         if replaces:
-            self._replace_best(cycle, pairs)
-        metrics = rating_metrics(rated, ratings)
+            self.best.replace(cycle, pairs)
+        metrics = rating_metrics(rated, ratings) | {"replaced": float(replaces)}
         if tested is not None:
             metrics |= {
                 "test_games": 2.0 * len(tested.played),
                 "test_score": score_of_pairs(against_best),
                 "test_llr": tested.llr,
-                "accepted": float(replaces),
+                "accepted": float(tested.accepted == "H1"),
             }
-        return metrics | {"best_cycle": float(self._kept.files[0].iteration + 1)}
+        assert self.best.iteration is not None
+        return metrics | {"best_cycle": float(self.best.iteration)}
 
     def _paid_rung_games(self) -> int:
         """As many as the nodes of all matches pay for, and a pair with each fixed player at least."""
@@ -151,7 +170,7 @@ class ValueMatches:
     def _test(self, sprt: Sprt, cycle: int, pool: TaskPool) -> SprtResult:
         """The sequential test against the best weights, in rounds as long as it is undecided and nodes are left; where
         none are left at its begin, one pair."""
-        opponents = self._opponents({NET: self._player_of(self.net), BEST: self._player_of(self.best)})
+        opponents = self._opponents({NET: self._player_of(self.net), BEST: self._player_of(self.best.net)})
         lines = openings(TEST_SEED, -(-self.cfg.games // 2))
         plans = [PairPlan(BEST, line, 1_000_003 * cycle + 4 * pair) for pair, line in enumerate(lines)]
         counts, taken, llr = [0] * 5, list[PlayedPair](), 0.0
@@ -170,33 +189,14 @@ class ValueMatches:
                     return SprtResult(taken, verdict.accepted, llr)
         return SprtResult(taken, None, llr)
 
-    def _replace_best(self, cycle: int, pairs: list[Pair]) -> None:
-        """The newest weights are the best from now on."""
-        self._kept.write(cycle, weights_as_arrays(self.net) if self.world.rank == 0 else {})
-        for older in self._kept.files[:-1]:
-            self._kept.drop(older)
-        load_weights(self.best, self.net.state_dict())
-        self._pairs_of_best = pairs
-        self.times_replaced += 1
-        self.checkpoint_score = -float(self.times_replaced)
-
     def state_dict(self) -> dict[str, Any]:
-        return {
-            "best": self._kept.state_dict(),
-            "pairs_of_best": [[*pair] for pair in self._pairs_of_best],
-            "times_replaced": self.times_replaced,
-            "rating": self.rating,
-            "worked": self.budget.worked,
-            "spent": self.budget.spent,
-        }
+        budget = {"worked": self.budget.worked, "spent": self.budget.spent}
+        return {"best": self.best.state_dict(), "rating": self.rating, **budget}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        self._kept.load_state_dict(state["best"])
-        self._pairs_of_best = [Pair(*pair) for pair in state["pairs_of_best"]]
-        self.times_replaced, self.rating = state["times_replaced"], state["rating"]
+        self.best.load_state_dict(state["best"])
+        self.rating = state["rating"]
         self.budget.worked, self.budget.spent = state["worked"], state["spent"]
-        for file in self._kept.files:  # one, or none before the first match
-            load_weights(self.best, arrays_as_weights(self._kept.open(file)))
 
 
 def rung_plans(words: Sequence[str], games: int, seed: int) -> list[PairPlan]:
