@@ -14,7 +14,7 @@ import torch
 from torch import nn
 
 from ranks import UserError
-from ranks.jit import kernel
+from ranks.jit import helper, kernel
 from ranks.search import DRAWN, LEGAL_MOVES, PLAY, TICTACTOE, Game
 from ranks.search.games import tictactoe
 from ranks.search.trees import tree_bytes
@@ -130,7 +130,28 @@ def test_rules_that_raise_are_refused() -> None:
             raise ValueError("an odd state")
         return rules(states, row, keys, first, end, moves, at)
 
-    with pytest.raises(UserError, match="its rule legal_moves has a raise or an assert"):
+    with pytest.raises(UserError, match="its rule legal_moves has a raise or an assert, which"):
+        check_rules(TICTACTOE._replace(legal_moves=raising), 100)
+
+
+def test_rules_whose_helper_raises_are_refused() -> None:
+    rules = tictactoe.legal_moves
+
+    @helper
+    def landing(word: int) -> int:
+        if word > np.uint64(1 << 20):
+            raise ValueError("an odd state")
+        return 0
+
+    @helper
+    def calling(word: int) -> int:
+        return landing(word)
+
+    @kernel(LEGAL_MOVES)
+    def raising(states: Any, row: int, keys: Any, first: int, end: int, moves: Any, at: int) -> int:
+        return rules(states, row, keys, first, end, moves, at) + calling(states[row, 0])
+
+    with pytest.raises(UserError, match="its rule legal_moves has a raise or an assert in landing, which it calls"):
         check_rules(TICTACTOE._replace(legal_moves=raising), 100)
 
 

@@ -71,10 +71,10 @@ class SelfPlayConfig:
         limits = {
             "simulations": (self.simulations >= 1, whole),
             "progressive-iterations": (self.progressive_iterations >= 0, "0 or more"),
-            "first-simulations": (1 <= self.first_simulations <= self.simulations, "from 1 to --simulations")
+            "first-simulations": (1 <= self.first_simulations <= self.simulations, "from 1 to --selfplay.simulations")
             if self.progressive_iterations
             else (self.first_simulations >= 1, whole),
-            "fast-simulations": (1 <= self.fast_simulations <= self.simulations, "from 1 to --simulations")
+            "fast-simulations": (1 <= self.fast_simulations <= self.simulations, "from 1 to --selfplay.simulations")
             if self.full_searches < 1
             else (self.fast_simulations >= 1, whole),
             "full-searches": (0 < self.full_searches <= 1, "a number above 0, at most 1"),
@@ -149,7 +149,11 @@ class ReplayConfig:
             raise UserError(asked, "each iteration learns from its own positions alone", "leave one of them out")
 
     def check_batch(self, global_batch: int) -> None:
-        """Raises UserError where the window is smaller than a batch."""
+        """Raises UserError where a batch is empty, or the window is smaller than a batch."""
+        if global_batch < 1:
+            raise UserError(
+                f"--global-batch {global_batch}", "an update learns from at least one position", "change it"
+            )
         if global_batch > self.positions and not self.on_policy:
             found = f"--replay.positions {self.positions:,} is smaller than a batch"
             do = f"give --replay.positions {global_batch} or more, or a smaller batch"

@@ -6,7 +6,9 @@ Kernels do not check bounds, so rules that write too far would destroy memory.
 from __future__ import annotations
 
 import dis
+import inspect
 from collections.abc import Iterator
+from types import FunctionType
 from typing import Any
 
 import numpy as np
@@ -42,14 +44,28 @@ def check_rules(game: Game, max_plies: int) -> Leaves:
         if not hasattr(rule, "get_compile_result"):
             do = f"decorate it: @kernel({name.upper()}), with ranks.jit.kernel and ranks.search.game.{name.upper()}"
             raise UserError(what, f"its rule {name} is plain Python", do)
-        if any(step.opname == "RAISE_VARARGS" for step in dis.get_instructions(rule.py_func)):  # type: ignore[attr-defined]
-            found = f"its rule {name} has a raise or an assert, which compiled searches do not see"
+        function: FunctionType = rule.py_func  # type: ignore[attr-defined]
+        for raising in _raising(function, {function}):
+            where = "," if raising is function else f" in {raising.__name__}, which it calls,"
+            found = f"its rule {name} has a raise or an assert{where} which compiled searches do not see"
             raise UserError(what, found, "write rules that never raise")
     seen = [leaf for number in range(GAMES) for leaf in _random_game(game, what, number, min(max_plies, 200))]
     if not seen:
         raise UserError(what, "the game is over in its first position", "return its legal moves")
     states, moves, num_moves = zip(*seen, strict=True)
     return Leaves(np.stack(states), np.stack(moves), np.array(num_moves, np.int32))
+
+
+def _raising(function: FunctionType, seen: set[FunctionType]) -> Iterator[FunctionType]:
+    """Yields the functions that have a raise or an assert: this one, and the compiled ones that it calls by name."""
+    if any(step.opname == "RAISE_VARARGS" for step in dis.get_instructions(function)):
+        yield function
+    names = inspect.getclosurevars(function)
+    for value in (*names.globals.values(), *names.nonlocals.values()):
+        called: FunctionType | None = getattr(value, "py_func", None)
+        if called is not None and called not in seen:
+            seen.add(called)
+            yield from _raising(called, seen)
 
 
 def check_fields(game: Game, what: str) -> None:
