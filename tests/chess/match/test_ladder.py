@@ -65,6 +65,11 @@ def content(folder: Path) -> dict[str, Any]:
     return json.loads((folder / "ladder.json").read_text())
 
 
+def test_a_ladder_of_games_without_moves_is_refused() -> None:
+    with pytest.raises(UserError, match="--max-plies 0"):
+        plan(max_plies=0)
+
+
 def test_a_ladder_writes_all_its_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     standings = play(plan(anchors={"shaky": 1350}), tmp_path)
     assert [row.player for row in standings.rows] == ["steady", "shaky", "shakier"]

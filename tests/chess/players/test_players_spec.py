@@ -7,7 +7,7 @@ import pytest
 from ranks.chess.board import Board
 from ranks.chess.commands.players import PLAYERS, make_player, parse_player
 from ranks.chess.players.player import Limits
-from ranks.chess.players.spec import nearest
+from ranks.chess.players.spec import name_and_number, nearest
 from ranks.cli.main import main
 from ranks.errors import UserError
 from ranks.workloads import WORKLOADS
@@ -41,6 +41,19 @@ def test_invalid_specs_are_refused(spec: str, found: str, do: str) -> None:
     assert f"'{spec}'" in error.value.asked
     assert found in error.value.found
     assert do in error.value.do
+
+
+def test_the_number_is_behind_the_last_at_that_is_in_no_folder() -> None:
+    for argument, parts in (
+        ("runs/a@400", ("runs/a", 400)),
+        ("@400", ("", 400)),
+        ("/home/me@host/net", ("/home/me@host/net", None)),
+        ("/home/me@host/net@5", ("/home/me@host/net", 5)),
+        (None, ("", None)),
+    ):
+        assert name_and_number("x", argument, 1, 1000, "run:RUN") == parts
+    with pytest.raises(UserError, match="'two' is not a number"):
+        name_and_number("x", "run@two", 1, 1000, "run:RUN")
 
 
 def test_specs_are_parsed() -> None:

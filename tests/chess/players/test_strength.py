@@ -41,6 +41,10 @@ def test_a_file_of_a_folder_and_damaged_ones(tmp_path: Path) -> None:
     assert strength_of(parse_player(f"engine:{tmp_path}")) == MEASURED
     assert strength_of(parse_player(f"engine:{tmp_path}?nodes=7")) is None, "its strength is fixed"
     assert strength_of(parse_player("random")) is None
+    (tmp_path / "config.json").write_text('{"weights_sha256": "another"}')
+    with pytest.raises(UserError, match="was measured with other weights"):
+        strength_of(parse_player(f"engine:{tmp_path}"))
+    (tmp_path / "config.json").unlink()
     for content in ("", "{}", '{"points": [1, 2]}', '{"points": [{"nodes": 1, "elo": 2}]}', '{"points": 3}'):
         (tmp_path / FILE).write_text(content)
         with pytest.raises(UserError, match="no file of strengths"):

@@ -162,6 +162,8 @@ def test_the_deadline_of_a_search() -> None:
     timed = Limits(movetime_s=90.0, clock=Clock(70.0, 9.0), time_margin_s=4.0)
     assert expires_s(SearchDeadline(timeouts, timed, 0.0), talks=False) == 79
     assert expires_s(SearchDeadline(timeouts, Limits(clock=Clock(-3.0, 9.0)), 0.0)) == 5
+    endless = SearchDeadline(timeouts, Limits(infinite=True), 0.0)
+    assert expires_s(endless, talks=False) == math.inf, "it waits for stop, also after its last line"
     stopped = SearchDeadline(timeouts, Limits(infinite=True), 0.0)
     stopped.stop_sent(10.0)
     assert expires_s(stopped) == 15

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from ranks.chess.board import Board, move_to_uci
+from ranks.chess.commands.bench import bench
 from ranks.chess.commands.players import make_player
 from ranks.chess.players.player import Clock, Limits
 from ranks.chess.uci.player import FOLDERS, UciPlayer, find_command, install
@@ -22,6 +23,11 @@ from tests.chess.uci.uci_conversation import Conversation
 
 FOLDERS_OF_PROGRAMS = os.pathsep.join(str(Path(folder).expanduser()) for folder in FOLDERS)
 STOCKFISH = shutil.which("stockfish") or shutil.which("stockfish", path=FOLDERS_OF_PROGRAMS)
+
+
+def test_the_bench_names_an_engine_that_dies(fake: Path) -> None:
+    with pytest.raises(UserError, match=r"bench of the player (.|\n)* exit code 3"):
+        bench(player="uci:" + shlex.join(command(fake, "dies at ucinewgame")), depth=1)
 
 
 @pytest.fixture

@@ -17,6 +17,7 @@ from ranks.chess.fen import format_fen, parse_fen
 from ranks.errors import UserError
 from ranks.workloads.chess_value.labels.label import NO_RESULT, NO_SCORE, SOURCES
 from ranks.workloads.chess_value.positions.filters import SeenKeys, mirrored
+from ranks.workloads.chess_value.positions.pgn_source import pgn_files
 from ranks.workloads.chess_value.positions.read_files import by_suffix, read_files
 from ranks.workloads.chess_value.positions.sourced import SourcedPositions, SourceOptions, joined, sourced
 from tests.chess_value.boards import random_boards
@@ -78,6 +79,8 @@ def test_ratings_weigh_games(tmp_path: Path) -> None:
 
     assert positions("2600") > positions("2000") > positions("1000") >= 0
     assert positions("2600") == positions("2400")
+    all_positions = read(tmp_path, options=replace(ALL, full_weight_elo=-500_000.0)).num_positions
+    assert all_positions == positions("2600"), "no overflow"
 
 
 def test_a_game_trains_or_validates_and_no_position_does_both(tmp_path: Path) -> None:
@@ -201,6 +204,8 @@ def test_a_folder_is_read_whole_or_refused(tmp_path: Path) -> None:
     content = GAME.format(result="1-0", tags="", moves="d6 6. a3")
     written(tmp_path / "ONE.PGN", content)
     assert read(tmp_path).num_positions > 0
+    with pytest.raises(UserError, match=r"lichess\.zst: it is not packed as \.gz"):
+        pgn_files([written(tmp_path / "lichess.zst", "")])
     written(tmp_path / "lichess.pgn.zst", "")
     with pytest.raises(UserError, match=r"lichess\.pgn\.zst: it is not packed as \.gz"):
         read(tmp_path)

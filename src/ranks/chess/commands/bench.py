@@ -34,15 +34,19 @@ def bench(*, player: str = "engine:tables", depth: int = 10) -> int:
         depth: Depth in plies.
     """
     from ranks.chess.board import Board
-    from ranks.chess.players.player import Limits
+    from ranks.chess.players.player import Forfeit, Limits
 
     if not 1 <= depth <= MAX_DEPTH:
         raise UserError(f"bench --depth {depth}", "the depth is out of range", f"give a number from 1 to {MAX_DEPTH}")
     searcher = make_player(player)
     total, started_s = 0, time.perf_counter()
     for fen in POSITIONS:
-        searcher.new_game(0)
-        choice = searcher.choose(Board(fen), Limits(depth=depth))
+        try:
+            searcher.new_game(0)
+            choice = searcher.choose(Board(fen), Limits(depth=depth))
+        except Forfeit as fault:
+            do = "run the engine's command by hand and read its output"
+            raise UserError(f"bench of the player '{player}'", f"the engine {fault}", do) from None
         total += choice.nodes
         print(f"{choice.nodes:10} {fen}", file=sys.stderr, flush=True)
     elapsed_s = time.perf_counter() - started_s

@@ -57,6 +57,8 @@ class LadderPlan:
         for flag, games in (("--games-per-pair", self.games_per_pair), ("--until-separated", self.until_separated)):
             if games is not None and (games < 2 or games % 2):
                 raise UserError(f"{flag} {games}", "games are played in pairs", f"give {flag} an even number from 2 on")
+        if self.max_plies < 1:
+            raise UserError(f"--max-plies {self.max_plies}", "no game is that short", "give 1 or more")
         if self.concurrency < 1:
             raise UserError(f"--concurrency {self.concurrency}", "no thread would play the games", "give 1 or more")
         unknown = sorted(set(self.anchors) - set(names))

@@ -93,8 +93,9 @@ def before_number(argument: str | None) -> str:
 
 def name_and_number(spec: str, argument: str | None, least: int, most: int, usage: str) -> tuple[str, int | None]:
     """The two parts of NAME@NUMBER; None without an @. Raises UserError if the number is out of range."""
-    name, at, text = (argument or "").rpartition("@")
-    return (name, number(spec, text, least, most, usage)) if at else (text, None)
+    name = before_number(argument)
+    text = (argument or "").removeprefix(name)
+    return name, number(spec, text[1:], least, most, usage) if text else None
 
 
 def no_argument(spec: str, argument: str | None) -> None:

@@ -16,7 +16,7 @@ from ranks.engine.files.regular import DamagedFile
 from ranks.engine.files.strict_json import read_object
 from ranks.errors import UserError
 
-FILE = "strength.json"
+FILE, CONFIG = "strength.json", "config.json"
 
 
 @dataclass(frozen=True)
@@ -53,11 +53,16 @@ class Strength:
 
 
 def read_strength(path: Path, asked: str) -> Strength | None:
-    """The strength in a file; None without one. Raises UserError where it is damaged."""
+    """The strength in a file; None without one. Raises UserError where it is damaged, or was measured with other
+    weights than those that config.json next to it describes."""
     if not os.path.exists(path):  # also False for a name that no file can have
         return None
     try:
-        points = read_object(path, follow=True)["points"]
+        content = read_object(path, follow=True)
+        weights, points = content.get("weights_sha256"), content["points"]
+        config = path.with_name(CONFIG)  # the engine's own tables have none
+        if config.exists() and read_object(config, follow=True).get("weights_sha256") != weights:
+            raise UserError(asked, f"{path} was measured with other weights", "delete it: these have no known Elo")
         return Strength(tuple(int(each["nodes"]) for each in points), tuple(float(each["elo"]) for each in points))
     except (DamagedFile, KeyError, TypeError, ValueError) as error:
         raise UserError(asked, f"{path} is no file of strengths: {error}", "delete it, or write it again") from None

@@ -20,7 +20,7 @@ class Timeouts:
     """To move after `stop`, or after its time and the time margin are over. (The match decides
     about losses on time.)"""
     silent_s: float = 60.0
-    """Without any line, in a search without a time limit."""
+    """Without any line, in a search without a time limit that is not infinite."""
     move_s: float = 600.0
     """For such a search in all."""
     quit_s: float = 1.0
@@ -39,7 +39,9 @@ class SearchDeadline:
         times = [] if limits.movetime_s is None else [limits.movetime_s]
         if limits.clock:
             times.append(max(limits.clock.remaining_s, 0.0))
-        if limits.infinite or not times:
+        if limits.infinite:  # analysis, or pondering: the engine waits for `stop` as long as we do
+            self._end_s, self._silent_s = math.inf, math.inf
+        elif not times:
             self._end_s, self._silent_s = started_s + timeouts.move_s, timeouts.silent_s
         else:
             self._end_s, self._silent_s = started_s + min(times) + limits.time_margin_s + timeouts.late_s, math.inf

@@ -28,7 +28,8 @@ from ranks.workloads.chess_value.positions.sourced import (
 )
 
 SUFFIXES = (".pgn", ".pgn.gz")
-OTHER_SUFFIXES = (".pgn.zst", ".pgn.bz2", ".pgn.xz", ".pgn.zip")
+PACKED = (".zst", ".bz2", ".xz", ".zip", ".7z")
+"""How else archives of games are packed."""
 NO_RESULT = re.compile(r"\b(abandoned|rules infraction)\b", re.IGNORECASE)
 """In the tag Termination of games whose result says nothing about the position. Lichess writes 'Abandoned', chess.com
 'NAME won - game abandoned'."""
@@ -60,7 +61,8 @@ def pgn_files(paths: Sequence[Path]) -> list[Path]:
     found: list[Path] = []
     for path in paths:
         inside = sorted(file for file in path.rglob("*") if file.is_file()) if path.is_dir() else [path]
-        if packed := [file for file in inside if file.name.lower().endswith(OTHER_SUFFIXES)]:
+        suffixes = tuple(f".pgn{suffix}" for suffix in PACKED) if path.is_dir() else PACKED
+        if packed := [file for file in inside if file.name.lower().endswith(suffixes)]:
             do = "unpack it, as with zstd -d, or pack it with gzip"
             raise UserError(f"the games in {path}", f"{packed[0].name}: it is not packed as .gz", do)
         inside = [file for file in inside if file.name.lower().endswith(SUFFIXES)] if path.is_dir() else inside
@@ -108,7 +110,7 @@ def rating_weight(game: PgnGame, options: SourceOptions) -> float:
     if options.full_weight_elo is None:
         return 1.0
     ratings = [_rating(game.headers.get(tag, ""), options.unrated_elo) for tag in ("WhiteElo", "BlackElo")]
-    return min(1.0, 2.0 ** ((sum(ratings) / 2 - options.full_weight_elo) / 400))
+    return 2.0 ** min(0.0, (sum(ratings) / 2 - options.full_weight_elo) / 400)
 
 
 def _rating(text: str, unrated: float) -> float:
