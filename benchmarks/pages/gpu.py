@@ -69,8 +69,11 @@ def rate(name: str, device: str, found: Result) -> tuple[str, str]:
         return f"stock-{name}, {device}", f"{found['steps_per_s']:,.0f} steps/s, {found['accounts']:,} accounts"
     if "work_of_a_clip" in found:
         speeds = [video_speed(batch, one) for batch, one in found["batches"].items()]
-        gflop = found["work_of_a_clip"]["training_flop"] / 1e9
-        return f"video-behavior, {name.removeprefix('video ')}, {device}: {gflop:.1f} GFLOP a clip", "; ".join(speeds)
+        kind, gflop = name.removeprefix("video "), found["work_of_a_clip"]["training_flop"] / 1e9
+        return (
+            f"video-behavior, {kind}, {device}: {gflop:.1f} GFLOP a clip, forwards and backwards",
+            "; ".join(speeds),
+        )
     if "plies_per_s" in found:
         busy = f", the GPU works {found['gpu_busy_share']:.0%} of the time" if found["gpu_busy_share"] else ""
         plies, goal = found["plies_per_s"], found["goals_on_one_h200"]["plies_per_s"]

@@ -127,7 +127,7 @@ def memory_fit(result: Result) -> Iterator[str]:
     yield f"{figures['increments_of_1_gb_or_more']} shapes of 1 GB and more within 15 %."
     if figures["sizes"]:
         yield f'"Fits" and "does not fit" were right for {figures["right"]} of {figures["sizes"]} sizes around the'
-        yield f"limit of a container, of which {figures['sizes_that_fit']} fit."
+        yield f'limit of a container; {figures["sizes_that_fit"]} of them fit, so "does not fit" was hardly tested.'
     yield from [f"`{command(result)}`, {machine(result)}, 1-minute load {load(result)}.", ""]
 
 
@@ -143,7 +143,7 @@ def memory_fit_cuda(result: Result) -> Iterator[str]:
     yield f"Peaks of torch's allocator: {figures['within_10_percent']} of {figures['peaks']} within 10 %."
     if figures["sizes"]:
         yield f'"Fits" and "does not fit" were right for {figures["right"]} of {figures["sizes"]} sizes around a limit'
-        yield f"of torch's allocator, of which {figures['sizes_that_fit']} fit."
+        yield f'of torch\'s allocator; {figures["sizes_that_fit"]} of them fit, so "does not fit" was hardly tested.'
     if figures["failed"]:
         yield f"Failed: {', '.join(figures['failed'])}."
     yield from [f"`{command(result)}`, {machine(result)}, 1-minute load {load(result)}.", ""]
@@ -196,7 +196,7 @@ def forecast_table(result: Result) -> Iterator[str]:
             yield f"| {' | '.join(cells)} |"
     loads = [run["load"] for workload in result["workloads"].values() for run in workload["runs"]]
     yield ""
-    yield "Medians. Held: runs whose iteration took what the interval says, and those whose whole time did. A new"
+    yield "Medians. Held: how many iterations, and how many whole times, took what their interval says. A new"
     yield f"forecast comes before each run of one and of two ranks. Load before the runs: at most {max(loads):.1f}."
     commit = result["origin"].get("commit")
     for name, workload in result["workloads"].items():

@@ -78,12 +78,13 @@ def origin(result: Result) -> Result:
 
 
 def machine(result: Result) -> str:
-    """'2 cores of AMD EPYC, torch 2.13.0+cpu, 2026-11-20'."""
+    """'2 cores of AMD EPYC, torch 2.13.0+cpu, 2026-11-20', and whether the code was that of a commit."""
     found = origin(result)
     hardware, versions = found["hardware"], found["versions"]
     device = hardware.get("gpu") or f"{hardware['cores']} cores of {hardware.get('cpu') or hardware.get('processor')}"
     library = f"torch {versions['torch']}" if "torch" in versions else f"numba {versions['numba']}"
-    return f"{device}, {library}, {found['date'][:10]}"
+    changed = ", uncommitted changes" if str(found.get("commit")).endswith("+changes") else ""
+    return f"{device}, {library}, {found['date'][:10]}{changed}"
 
 
 def same_run(proofs: dict[str, Result]) -> Iterator[Row]:

@@ -52,7 +52,10 @@ COMMANDS = {
     ),
     "push": ("copy data to another machine, checked by sha256", "ranks.cli.renting.push:push"),
     "pull": ("bring a run home from another machine, verified", "ranks.cli.renting.pull:pull"),
-    "submit": ("write the file that takes a run to a Slurm cluster, checked first", "ranks.cli.renting.submit:submit"),
+    "submit": (
+        "write the file that takes a run to SkyPilot, Modal or Slurm, checked first",
+        "ranks.cli.renting.submit:submit",
+    ),
     "autodown": (
         "end this rented machine when its run is over, stuck or at its limit",
         "ranks.cli.renting.autodown:autodown",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import multiprocessing
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
@@ -13,6 +12,7 @@ import torch
 
 from ranks.chess.core.rules import CHESS
 from ranks.chess.players.tree_search import material_evaluator
+from ranks.engine.distributed.process_env import available_cores
 from ranks.progress import ProgressBar
 from ranks.search.config import SearchConfig
 from ranks.search.evaluation import Evaluator
@@ -57,7 +57,7 @@ def measure(players: Sequence[str], like: str, games: int, simulations: int) -> 
     """
     work = partial(_rows_of, like=like, games=games, simulations=simulations)
     with (
-        ProcessPoolExecutor(os.cpu_count(), multiprocessing.get_context("spawn")) as pool,
+        ProcessPoolExecutor(available_cores(), multiprocessing.get_context("spawn")) as pool,
         ProgressBar(len(players), unit="players") as bar,
     ):
         for found in pool.map(work, players):

@@ -7,7 +7,6 @@ EQUAL_S on one core of this machine. So other work on the machine changes these 
 from __future__ import annotations
 
 import itertools
-import os
 import statistics
 import time
 from collections.abc import Callable, Mapping
@@ -27,6 +26,7 @@ from ranks.chess.match.net_rating import LADDER, NET, Pair, rate_nets
 from ranks.chess.match.openings import seeded_openings
 from ranks.chess.match.schedule import Participant, pair_tasks, play_pairs
 from ranks.chess.players.player import Limits, Player
+from ranks.engine.distributed.process_env import available_cores
 from ranks.errors import UserError
 from ranks.progress import ProgressBar
 from ranks.rating.crosstable import Crosstable
@@ -144,7 +144,7 @@ def play(first: Participant, others: Mapping[str, Callable[[], Player]], pairs: 
     encounters = [(first, Participant(name, each), pairs) for name, each in others.items()]
     tasks = [*pair_tasks(encounters, [*itertools.islice(seeded_openings(OPENING_SEED), pairs)])]
     crosstable, found = Crosstable(), list[Pair]()
-    cores = len(os.sched_getaffinity(0))
+    cores = available_cores()
     with ProgressBar(len(tasks), unit="pairs") as bar:
         for record in play_pairs(tasks, Conditions(None, Limits()), 0, cores, lambda game: None, MAX_PLIES):
             for game in (record.with_white, record.with_black):

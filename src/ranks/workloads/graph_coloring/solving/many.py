@@ -5,7 +5,6 @@ Legend: B graphs, N nodes of all graphs, E edges of all graphs.
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -15,6 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ranks.engine.distributed.process_env import available_cores
 from ranks.errors import UserError
 from ranks.workloads.graph_coloring.classical.batch import colour_graphs
 from ranks.workloads.graph_coloring.classical.tabucol import PROGRESS
@@ -89,7 +89,7 @@ def solve_many(
     def over() -> bool:
         return time.perf_counter() - start_s >= budget_s
 
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
+    with ThreadPoolExecutor(available_cores()) as pool:
         while len(left_B) and (number == 0 or not over()) and (passes is None or number <= passes):
             sizes_B = np.diff(first_node_B)[left_B] * (FIRST_MOVES_PER_NODE << number)
             list(pool.map(colour, _parts(left_B, sizes_B)))
