@@ -172,7 +172,7 @@ def test_models_import_only_torch_and_the_standard_library() -> None:
 
 def test_configs_and_help_import_no_torch() -> None:
     light = ["ranks", "ranks.cli.main", "ranks.cli.flags.settings", "ranks.errors", "ranks.workloads"]
-    light += [f"ranks.engine.{name}" for name in ("config", "distributed.process_env", "runs.folder")]
+    light += [f"ranks.engine.{name}" for name in ("config", "distributed.rendezvous.process_env", "runs.folder")]
     configs = [module for module in MODULES if module.startswith("ranks.workloads.") and module.endswith(".config")]
     assert configs
     packages = [module.removesuffix(".config") for module in configs]

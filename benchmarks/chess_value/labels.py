@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.measure import origin, ratios, shown, spread, write_result
-from ranks.chess.engine.quiet import quiet_mask
+from ranks.chess.engine.search.quiet import quiet_mask
 from ranks.workloads.chess_value.config import STATIC
 from ranks.workloads.chess_value.labels.label import NO_SCORE
 from ranks.workloads.chess_value.labels.position_keys import fresh_fens

@@ -58,7 +58,7 @@ def worker(part: str, quick: bool, out: Path) -> None:
 
     from ranks import Learner, Loss, OptimConfig, Run, RunConfig, StepBatch, World, stream
     from ranks.engine.distributed.comm import Comm
-    from ranks.engine.distributed.process_env import ProcessEnv
+    from ranks.engine.distributed.rendezvous.process_env import ProcessEnv
 
     class Net(nn.Module):
         def __init__(self, width: int) -> None:

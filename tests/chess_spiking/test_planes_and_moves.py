@@ -20,7 +20,7 @@ from ranks.workloads.chess_spiking.moves import (
 )
 from ranks.workloads.chess_spiking.planes import black_to_move, input_planes, origin_planes
 from tests.chess.oracle import as_ours
-from tests.chess_spiking.reference import leaves, origin_planes_of, planes_of, positions, positions_of
+from tests.chess_spiking.net.reference import leaves, origin_planes_of, planes_of, positions, positions_of
 
 CPU = torch.device("cpu")
 

@@ -29,7 +29,7 @@ from ranks.workloads.chess_spiking.encoding import encoding_of
 from ranks.workloads.chess_spiking.players import words
 from ranks.workloads.chess_spiking.players.net_player import net_player
 from ranks.workloads.chess_spiking.players.saved_net import SavedNet, from_files, from_run
-from tests.chess_spiking.reference import leaves, positions
+from tests.chess_spiking.net.reference import leaves, positions
 from tests.chess_spiking.tiny import TINY_NET, train
 
 MATE_IN_ONE = "6k1/5ppp/8/8/8/8/5PPP/3R2K1 w - - 0 1"

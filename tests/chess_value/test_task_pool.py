@@ -16,7 +16,7 @@ import torch
 
 from ranks import RunConfig, World
 from ranks.engine.distributed.comm import Comm
-from ranks.engine.distributed.process_env import ProcessEnv
+from ranks.engine.distributed.rendezvous.process_env import ProcessEnv
 from ranks.errors import Stopped, UserError
 from ranks.hardware.forecast.echo_comm import EchoComm
 from ranks.workloads.chess_value.helper_process import HelperHangs, HelperLost

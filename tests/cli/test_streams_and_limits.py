@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from ranks.engine.distributed.process_env import available_cores, default_threads
+from ranks.engine.distributed.rendezvous.process_env import available_cores, default_threads
 from ranks.errors import UserError, of_system_limit
 
 TRAIN = "-m ranks train ./spirals.py --gpus none --name other --iterations 2"

@@ -21,7 +21,7 @@ from ranks.data.loading.tasks import next_worker
 from ranks.data.loading.tensor_tree import map_leaves
 from ranks.data.stream import Kind, Stream
 from ranks.engine.distributed.comm import Comm
-from ranks.engine.distributed.process_env import ProcessEnv
+from ranks.engine.distributed.rendezvous.process_env import ProcessEnv
 from ranks.engine.liveness.beats import BeatsFile, Field
 from ranks.engine.liveness.heartbeat import BEATS_VARIABLE, Heartbeat
 from tests.data.host_data import NUM_ITEMS, Faulty, Noisy, Points

@@ -19,7 +19,7 @@ import pytest
 import torch.distributed as dist
 
 from ranks.cli.main import main
-from ranks.engine.distributed.meeting import Meeting
+from ranks.engine.distributed.rendezvous.meeting import Meeting
 from ranks.hardware.doctor.finding import Asked, Finding, Severity
 from ranks.hardware.doctor.limited import within
 from ranks.hardware.doctor.look_up import look_up

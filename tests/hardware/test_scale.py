@@ -13,7 +13,7 @@ from ranks.cli.scaling.balance import Balance, balance_table
 from ranks.cli.scaling.one_rank import BatchPoint, batch_table, learning_rate, learning_rates
 from ranks.cli.scaling.table import limits
 from ranks.engine.config import OptimConfig
-from ranks.engine.distributed.process_env import available_cores
+from ranks.engine.distributed.rendezvous.process_env import available_cores
 from ranks.engine.liveness.beats import Collective
 from ranks.hardware.scale.law import ScalabilityLaw, fit
 from ranks.hardware.scale.loss import Scaling, point

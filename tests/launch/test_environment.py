@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from ranks.engine.distributed.meeting import Meeting
-from ranks.engine.distributed.process_env import ProcessEnv, available_cores
-from ranks.engine.distributed.slurm import first_host
+from ranks.engine.distributed.rendezvous.meeting import Meeting
+from ranks.engine.distributed.rendezvous.process_env import ProcessEnv, available_cores
+from ranks.engine.distributed.rendezvous.slurm import first_host
 from ranks.errors import UserError
 
 OURS = {

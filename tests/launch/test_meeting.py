@@ -14,9 +14,9 @@ import torch.distributed as dist
 
 from ranks import RunConfig, World
 from ranks.engine.distributed import agree
-from ranks.engine.distributed.meeting import LOOPBACK, Meeting, use_interface
-from ranks.engine.distributed.process_env import ProcessEnv
-from ranks.engine.distributed.rendezvous import store_of
+from ranks.engine.distributed.rendezvous.meeting import LOOPBACK, Meeting, use_interface
+from ranks.engine.distributed.rendezvous.process_env import ProcessEnv
+from ranks.engine.distributed.rendezvous.rendezvous import store_of
 from ranks.errors import UserError
 from tests.engine.group import run_ranks
 from tests.toys import images

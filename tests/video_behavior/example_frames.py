@@ -13,7 +13,7 @@ import torch
 
 from ranks import RunConfig, World
 from ranks.engine.distributed.comm import Comm
-from ranks.engine.distributed.process_env import ProcessEnv
+from ranks.engine.distributed.rendezvous.process_env import ProcessEnv
 from ranks.workloads.video_behavior.clips.labelled import LabelledFrames, LabelledVideo, StoredFrames
 from ranks.workloads.video_behavior.config import ClipConfig, Config, VideoNetConfig
 

@@ -9,7 +9,7 @@ import struct
 import sys
 from collections.abc import Mapping, MutableMapping, Sequence
 
-from ranks.engine.distributed.meeting import LOOPBACK
+from ranks.engine.distributed.rendezvous.meeting import LOOPBACK
 from ranks.engine.liveness.heartbeat import BEATS_VARIABLE
 from ranks.engine.liveness.stacks import STACKS_VARIABLE
 from ranks.errors import UserError

@@ -23,9 +23,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from ranks.selfplay.against_random import score_against_random as score_against_random
     from ranks.selfplay.config import ReplayConfig as ReplayConfig
     from ranks.selfplay.config import SelfPlayConfig as SelfPlayConfig
+    from ranks.selfplay.evaluation.against_random import score_against_random as score_against_random
     from ranks.selfplay.games import Games as Games
     from ranks.selfplay.losses import Targets as Targets
     from ranks.selfplay.losses import alphazero_loss as alphazero_loss
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 HOMES = {
     "ranks.selfplay.config": ("ReplayConfig", "SelfPlayConfig"),
     "ranks.selfplay.net.encoding": ("Encoding", "Positions", "expected_outcome", "policy_and_value"),
-    "ranks.selfplay.against_random": ("score_against_random",),
+    "ranks.selfplay.evaluation.against_random": ("score_against_random",),
     "ranks.selfplay.games": ("Games",),
     "ranks.selfplay.losses": (
         "Targets",

@@ -9,8 +9,8 @@ import pytest
 from ranks.chess.board import Board
 from ranks.chess.commands.players import make_player
 from ranks.chess.engine import player as player_module
-from ranks.chess.engine.deepening import NODES_AT_ONCE
-from ranks.chess.engine.stopping import Progress, is_settled
+from ranks.chess.engine.search.deepening import NODES_AT_ONCE
+from ranks.chess.engine.search.stopping import Progress, is_settled
 from ranks.chess.players.player import Choice, Clock, Limits
 from ranks.chess.players.time_plan import time_plan
 from tests.chess.fake_clock import FakeClock

@@ -24,10 +24,10 @@ from ranks.chess.engine.nnue.weights import (
     to_bytes,
     weight_shapes,
 )
-from ranks.chess.engine.search import run_search
-from ranks.chess.engine.state import EngineState, new_state, set_root, start
+from ranks.chess.engine.search.search import run_search
+from ranks.chess.engine.search.state import EngineState, new_state, set_root, start
+from ranks.chess.engine.search.transpositions import NO_EVAL, new_table
 from ranks.chess.engine.tables import default_values
-from ranks.chess.engine.transpositions import NO_EVAL, new_table
 from ranks.chess.fen import format_fen
 from ranks.errors import UserError
 from tests.chess.engine.reference import accumulator, features, float_score, net_score

@@ -14,15 +14,15 @@ from numpy.typing import NDArray
 
 from ranks.chess.board import Board
 from ranks.chess.commands.players import make_player
-from ranks.chess.engine import deepening as deepening_module
 from ranks.chess.engine import player as player_module
-from ranks.chess.engine import transpositions
-from ranks.chess.engine.deepening import Deepening
 from ranks.chess.engine.nnue.inference import no_net
 from ranks.chess.engine.nnue.weights import random_weights, save_weights
-from ranks.chess.engine.state import EngineState, new_state, set_root
+from ranks.chess.engine.search import deepening as deepening_module
+from ranks.chess.engine.search import transpositions
+from ranks.chess.engine.search.deepening import Deepening
+from ranks.chess.engine.search.state import EngineState, new_state, set_root
+from ranks.chess.engine.search.transpositions import ENTRY_BYTES, new_table
 from ranks.chess.engine.tables import default_values, save_tables
-from ranks.chess.engine.transpositions import ENTRY_BYTES, new_table
 from ranks.chess.players.player import Choice, Info, Limits
 from ranks.errors import UserError
 from tests.chess.fake_clock import FakeClock

@@ -16,10 +16,10 @@ from ranks.chess.engine.evaluator import Evaluator
 from ranks.chess.engine.nnue.inference import net_arrays
 from ranks.chess.engine.nnue.weights import random_weights
 from ranks.chess.engine.player import EnginePlayer, EngineSettings
-from ranks.chess.engine.search import run_search
-from ranks.chess.engine.state import MOVES, new_state, set_root, start
+from ranks.chess.engine.search.search import run_search
+from ranks.chess.engine.search.state import MOVES, new_state, set_root, start
+from ranks.chess.engine.search.transpositions import new_table, table_entries
 from ranks.chess.engine.tables import default_values
-from ranks.chess.engine.transpositions import new_table, table_entries
 from ranks.chess.players.player import Choice, Info, Limits
 from tests.chess.engine.reference import exchange, minimax, net_score, rival_of, tables_score
 from tests.chess.positions import MATES, random_boards

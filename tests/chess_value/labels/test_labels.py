@@ -16,7 +16,7 @@ import pytest
 from numpy.typing import NDArray
 
 from ranks.chess.commands.players import make_player
-from ranks.chess.engine.quiet import quiet_mask
+from ranks.chess.engine.search.quiet import quiet_mask
 from ranks.chess.fen import format_fen, parse_fen
 from ranks.chess.uci.player import UciPlayer
 from ranks.chess.uci.timeouts import Timeouts

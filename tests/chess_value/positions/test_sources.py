@@ -12,7 +12,7 @@ import pytest
 
 from ranks.bounded_file import VARIABLE
 from ranks.chess.board import Board
-from ranks.chess.engine.quiet import quiet_mask
+from ranks.chess.engine.search.quiet import quiet_mask
 from ranks.chess.fen import format_fen, parse_fen
 from ranks.errors import UserError
 from ranks.workloads.chess_value.labels.label import NO_RESULT, NO_SCORE, SOURCES

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ranks.engine.distributed.cgroup import cpu_quota, memory_left, tasks_left
+from ranks.engine.distributed.rendezvous.cgroup import cpu_quota, memory_left, tasks_left
 
 GIB = 2**30
 

@@ -9,7 +9,7 @@ from ranks.chess.core.position import Position, load
 from ranks.chess.engine.nnue.accumulator import refresh, update
 from ranks.chess.engine.nnue.features import output_bucket_of
 from ranks.chess.engine.nnue.inference import propagate
-from ranks.chess.engine.state import EngineState
+from ranks.chess.engine.search.state import EngineState
 from ranks.chess.engine.tables import count_board, count_move, tapered
 from ranks.jit import inlined
 

@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from ranks.chess.engine.deepening import Deepening, score_of
 from ranks.chess.engine.evaluator import TABLES, Evaluator, load_evaluator
-from ranks.chess.engine.state import MAX_SEARCH_DEPTH, EngineState, forget, new_state, set_root
-from ranks.chess.engine.stopping import Progress, is_settled
-from ranks.chess.engine.transpositions import ENTRY_BYTES, largest_table, table_entries
+from ranks.chess.engine.search.deepening import Deepening, score_of
+from ranks.chess.engine.search.state import MAX_SEARCH_DEPTH, EngineState, forget, new_state, set_root
+from ranks.chess.engine.search.stopping import Progress, is_settled
+from ranks.chess.engine.search.transpositions import ENTRY_BYTES, largest_table, table_entries
 from ranks.chess.players.player import Choice, Info, Limits
 from ranks.chess.players.spec import nearest, number
 from ranks.chess.players.time_plan import time_plan

@@ -13,7 +13,7 @@ from pathlib import Path
 from ranks.cli.flags.parse import Positional, parse
 from ranks.cli.flags.settings import resolve
 from ranks.cli.flags.split import split_flags
-from ranks.engine.distributed.process_env import available_cores
+from ranks.engine.distributed.rendezvous.process_env import available_cores
 from ranks.errors import UserError, nearest
 from ranks.hardware.catalogue.gpus import catalogue, spelled, squash
 from ranks.hardware.doctor.doctor import NODES, diagnose, diagnose_nodes

@@ -16,7 +16,7 @@ from ranks.cli.after_run import Cost, at_the_end
 from ranks.cli.flags.settings import Settings, resolve
 from ranks.cli.saved.exported import check_onnx, wants_onnx
 from ranks.engine.config import RunConfig
-from ranks.engine.distributed.process_env import ProcessEnv, default_threads
+from ranks.engine.distributed.rendezvous.process_env import ProcessEnv, default_threads
 from ranks.engine.liveness.heartbeat import heartbeat
 from ranks.engine.runs.folder import SESSIONS_FILE, RunFolder, listing
 from ranks.errors import Stopped, UserError

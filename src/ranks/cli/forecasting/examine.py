@@ -13,7 +13,7 @@ from ranks.cli.flags.settings import resolve
 from ranks.cli.flags.split import split_flags
 from ranks.cli.forecasting.child import TraceRequest
 from ranks.cli.forecasting.measure import record_trace
-from ranks.engine.distributed.process_env import available_cores
+from ranks.engine.distributed.rendezvous.process_env import available_cores
 from ranks.engine.runs.checkpoints.checkpoint import KEEP
 from ranks.errors import UserError
 from ranks.hardware.doctor.finding import Finding, failure

@@ -16,7 +16,7 @@ from ranks.cli.flags.split import split_flags
 from ranks.cli.forecasting.flags import ForecastFlags
 from ranks.cli.forecasting.measure import measure_profile, probe_link, read_link
 from ranks.engine.config import seconds
-from ranks.engine.distributed.process_env import available_cores
+from ranks.engine.distributed.rendezvous.process_env import available_cores
 from ranks.errors import UserError
 from ranks.hardware.catalogue.gpus import Gpu, by_name, cards_of, find
 from ranks.hardware.catalogue.links import DERIVED, catalogued_link, network_link

@@ -21,7 +21,7 @@ from ranks.cli.flags.settings import Settings
 from ranks.cli.forecasting.child import MARK, TraceRequest
 from ranks.cli.units import last_line
 from ranks.engine.config_file import read_object
-from ranks.engine.distributed.process_env import available_cores
+from ranks.engine.distributed.rendezvous.process_env import available_cores
 from ranks.errors import UserError
 from ranks.hardware.forecast.ledger import settings_of
 from ranks.hardware.forecast.memory_need import MemoryNeed

@@ -12,7 +12,7 @@ from ranks.cli.forecasting.flags import ForecastFlags
 from ranks.cli.forecasting.run import note, reached
 from ranks.cli.forecasting.unequal_table import Candidate, advice_of_rows, as_json, rank_table, row_table, sources
 from ranks.engine.config import seconds
-from ranks.engine.distributed.process_env import available_cores
+from ranks.engine.distributed.rendezvous.process_env import available_cores
 from ranks.errors import UserError
 from ranks.hardware.catalogue.gpus import Gpu, cards_of
 from ranks.hardware.catalogue.links import link_of_cards, network_link

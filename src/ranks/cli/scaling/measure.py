@@ -16,7 +16,7 @@ from ranks.cli.flags.split import split_flags
 from ranks.cli.scaling import child
 from ranks.cli.scaling.scale_flags import ScaleFlags
 from ranks.cli.units import last_line
-from ranks.engine.distributed.process_env import available_cores
+from ranks.engine.distributed.rendezvous.process_env import available_cores
 from ranks.errors import UserError
 from ranks.hardware.scale.run_rank import read
 from ranks.hardware.scale.split import LEAST_ITERATIONS, ShortRun, TooFewIterations, short_run

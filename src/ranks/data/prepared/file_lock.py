@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from ranks.data.prepared.say import say
-from ranks.engine.distributed.process_env import ProcessEnv
+from ranks.engine.distributed.rendezvous.process_env import ProcessEnv
 from ranks.engine.files.lock import taken
 from ranks.engine.liveness.heartbeat import heartbeat
 

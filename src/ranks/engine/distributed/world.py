@@ -18,8 +18,8 @@ from ranks.engine.config import RunConfig
 from ranks.engine.distributed import precision
 from ranks.engine.distributed.comm import Comm
 from ranks.engine.distributed.malloc import keep_freed_memory
-from ranks.engine.distributed.process_env import ProcessEnv, default_threads
-from ranks.engine.distributed.rendezvous import store_of
+from ranks.engine.distributed.rendezvous.process_env import ProcessEnv, default_threads
+from ranks.engine.distributed.rendezvous.rendezvous import store_of
 from ranks.engine.distributed.requests import NOTHING, Requests
 from ranks.engine.distributed.session import Session
 from ranks.engine.distributed.stop_signal import StopSignal

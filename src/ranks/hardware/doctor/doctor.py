@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import psutil
 
-from ranks.engine.distributed.cgroup import memory_left
+from ranks.engine.distributed.rendezvous.cgroup import memory_left
 from ranks.errors import UserError, nearest
 from ranks.hardware.doctor.finding import Asked, Finding
 from ranks.hardware.doctor.probes import Probe, examine

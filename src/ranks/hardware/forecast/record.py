@@ -23,7 +23,7 @@ from typing import Any
 import torch
 
 from ranks.engine.distributed import precision
-from ranks.engine.distributed.process_env import ProcessEnv, default_threads
+from ranks.engine.distributed.rendezvous.process_env import ProcessEnv, default_threads
 from ranks.engine.distributed.requests import Requests
 from ranks.engine.distributed.session import PhaseTimes
 from ranks.engine.distributed.world import World

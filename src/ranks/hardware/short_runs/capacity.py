@@ -7,7 +7,7 @@ import resource
 import psutil
 import torch
 
-from ranks.engine.distributed.cgroup import memory_left
+from ranks.engine.distributed.rendezvous.cgroup import memory_left
 
 
 def capacity_bytes(device: torch.device, num_ranks: int) -> int:

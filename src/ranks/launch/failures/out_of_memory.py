@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from ranks.engine.distributed.cgroup import CGROUP, ROOT, group_of, read_number
+from ranks.engine.distributed.rendezvous.cgroup import CGROUP, ROOT, group_of, read_number
 
 MIB = 2**20
 

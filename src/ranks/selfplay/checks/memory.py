@@ -9,7 +9,7 @@ from typing import NamedTuple
 import psutil
 import torch
 
-from ranks.engine.distributed.cgroup import memory_left
+from ranks.engine.distributed.rendezvous.cgroup import memory_left
 from ranks.engine.distributed.world import World
 from ranks.errors import UserError
 from ranks.search.config import SearchConfig

@@ -12,7 +12,7 @@ import torch
 
 from ranks.chess.core.rules import CHESS
 from ranks.chess.players.tree_search import material_evaluator
-from ranks.engine.distributed.process_env import available_cores
+from ranks.engine.distributed.rendezvous.process_env import available_cores
 from ranks.progress import ProgressBar
 from ranks.search.config import SearchConfig
 from ranks.search.evaluation import Evaluator

@@ -26,7 +26,7 @@ from ranks.chess.match.net_rating import LADDER, NET, Pair, rate_nets
 from ranks.chess.match.openings import seeded_openings
 from ranks.chess.match.schedule import Participant, pair_tasks, play_pairs
 from ranks.chess.players.player import Limits, Player
-from ranks.engine.distributed.process_env import available_cores
+from ranks.engine.distributed.rendezvous.process_env import available_cores
 from ranks.errors import UserError
 from ranks.progress import ProgressBar
 from ranks.rating.crosstable import Crosstable

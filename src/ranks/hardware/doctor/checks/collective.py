@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 
-from ranks.engine.distributed.meeting import LOOPBACK
+from ranks.engine.distributed.rendezvous.meeting import LOOPBACK
 from ranks.hardware.doctor.finding import Asked, Finding, failure, note, ok, warning
 
 SMALL, LARGE, TIMES = 1, 4 * 2**20, 5

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import psutil
 
-from ranks.engine.distributed.cgroup import tasks_left, tasks_limit
+from ranks.engine.distributed.rendezvous.cgroup import tasks_left, tasks_limit
 from ranks.hardware.doctor.finding import Asked, Finding, failure, ok, warning
 
 MIB = 2**20

@@ -9,7 +9,7 @@ from shutil import disk_usage
 
 import psutil
 
-from ranks.engine.distributed.cgroup import memory_limit
+from ranks.engine.distributed.rendezvous.cgroup import memory_limit
 from ranks.hardware.doctor.finding import Asked, Finding, failure, note, ok
 
 GIB, MIB = 2**30, 2**20

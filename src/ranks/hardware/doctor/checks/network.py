@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 import psutil
 
-from ranks.engine.distributed.meeting import INTERFACE_VARIABLES, LOOPBACK
+from ranks.engine.distributed.rendezvous.meeting import INTERFACE_VARIABLES, LOOPBACK
 from ranks.hardware.doctor.finding import Asked, Finding, failure, note, ok, warning
 from ranks.hardware.doctor.listener import listener_of
 from ranks.hardware.doctor.look_up import look_up

@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from ranks.engine.distributed.meeting import Meeting
+from ranks.engine.distributed.rendezvous.meeting import Meeting
 from ranks.hardware.doctor.finding import Asked, Finding, failure, ok
 from ranks.hardware.doctor.nodes.compare import compare_nodes
 from ranks.hardware.doctor.nodes.link_test import LinkServer, LinkTest, measure_link

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 
 import psutil
 
-from ranks.engine.distributed.cgroup import cpu_quota
-from ranks.engine.distributed.process_env import available_cores, default_threads
+from ranks.engine.distributed.rendezvous.cgroup import cpu_quota
+from ranks.engine.distributed.rendezvous.process_env import available_cores, default_threads
 from ranks.errors import UserError
 from ranks.hardware.doctor.finding import Asked, Finding, failure, ok, warning
 

@@ -12,8 +12,8 @@ from datetime import timedelta
 
 import torch.distributed as dist
 
-from ranks.engine.distributed.meeting import Meeting, use_interface
-from ranks.engine.distributed.rendezvous import tcp_store
+from ranks.engine.distributed.rendezvous.meeting import Meeting, use_interface
+from ranks.engine.distributed.rendezvous.rendezvous import tcp_store
 from ranks.errors import UserError
 from ranks.hardware.doctor.finding import Asked
 from ranks.hardware.doctor.limited import within

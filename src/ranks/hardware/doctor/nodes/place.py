@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from ranks.engine.distributed import slurm
-from ranks.engine.distributed.meeting import Meeting, number
-from ranks.engine.distributed.process_env import ProcessEnv
+from ranks.engine.distributed.rendezvous import slurm
+from ranks.engine.distributed.rendezvous.meeting import Meeting, number
+from ranks.engine.distributed.rendezvous.process_env import ProcessEnv
 from ranks.errors import UserError
 
 MOST_NODES = 4096

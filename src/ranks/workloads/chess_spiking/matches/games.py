@@ -20,8 +20,8 @@ from ranks.engine.update.evaluate import eval_mode
 from ranks.search.evaluation import BoolArray, Evaluator, Int64Array
 from ranks.selfplay import Encoding
 from ranks.selfplay.checks.memory import check_memory
+from ranks.selfplay.evaluation.rounds import games_of_batches, play_rounds, rows_of
 from ranks.selfplay.net.net_evaluator import NetEvaluator
-from ranks.selfplay.rounds import games_of_batches, play_rounds, rows_of
 from ranks.workloads.chess_spiking.matches.plan import BEST, EvaluationPlan, MatchConfig
 from ranks.workloads.chess_spiking.matches.sides import FixedSide, MatchSide, NetSide
 

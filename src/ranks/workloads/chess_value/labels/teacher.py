@@ -23,7 +23,7 @@ from ranks.chess.core.rules import KEY_WORD
 from ranks.chess.uci.timeouts import DEFAULT_TIMEOUTS, Timeouts
 from ranks.data.prepared.say import say
 from ranks.engine.config import HANG_TIMEOUT, hang_timeout_s
-from ranks.engine.distributed.process_env import available_cores
+from ranks.engine.distributed.rendezvous.process_env import available_cores
 from ranks.workloads.chess_value.labels.cache_file import CacheAbout
 from ranks.workloads.chess_value.labels.label import NO_SCORE
 from ranks.workloads.chess_value.labels.label_cache import LabelCache, default_root

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ranks.chess.core.rules import KEY_WORD, full_key
-from ranks.chess.engine.quiet import quiet_mask
+from ranks.chess.engine.search.quiet import quiet_mask
 from ranks.workloads.chess_value.positions.sourced import SourcedPositions, joined
 
 BITBOARDS = (*range(8), 10)

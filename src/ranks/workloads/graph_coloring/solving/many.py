@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ranks.engine.distributed.process_env import available_cores
+from ranks.engine.distributed.rendezvous.process_env import available_cores
 from ranks.errors import UserError
 from ranks.workloads.graph_coloring.classical.batch import colour_graphs
 from ranks.workloads.graph_coloring.classical.tabucol import PROGRESS

@@ -10,7 +10,7 @@ from multiprocessing.process import BaseProcess
 from pathlib import Path
 
 from ranks.engine.config import RunConfig
-from ranks.engine.distributed.process_env import available_cores
+from ranks.engine.distributed.rendezvous.process_env import available_cores
 from ranks.errors import GaveUp, Stopped, UserError
 from ranks.workloads.stock_trading.config import Config
 

@@ -21,7 +21,7 @@ from typing import Any
 
 from ranks.data.prepared.file_lock import file_lock
 from ranks.data.prepared.say import say
-from ranks.engine.distributed.process_env import available_cores
+from ranks.engine.distributed.rendezvous.process_env import available_cores
 from ranks.engine.files.disk import NOTHING_SAVED, remove, write_durably, writing
 from ranks.engine.liveness.heartbeat import heartbeat
 from ranks.errors import UserError

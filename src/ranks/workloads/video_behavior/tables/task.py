@@ -11,7 +11,7 @@ from torch import nn
 
 from ranks.data.prepared.say import say
 from ranks.engine.config import RunConfig
-from ranks.engine.distributed.process_env import available_cores
+from ranks.engine.distributed.rendezvous.process_env import available_cores
 from ranks.engine.distributed.world import World
 from ranks.engine.export.load_export import load_export
 from ranks.engine.files.jsonl import iter_rows

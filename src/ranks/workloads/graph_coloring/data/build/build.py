@@ -25,7 +25,7 @@ from typing import Any
 
 from ranks.data.prepared.file_lock import file_lock
 from ranks.data.prepared.say import say
-from ranks.engine.distributed.process_env import available_cores
+from ranks.engine.distributed.rendezvous.process_env import available_cores
 from ranks.errors import UserError
 from ranks.progress import ProgressBar
 from ranks.workloads.graph_coloring.config import DataConfig

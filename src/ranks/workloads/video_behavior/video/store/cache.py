@@ -14,7 +14,7 @@ from pathlib import Path
 
 from ranks.data.prepared.file_lock import file_lock
 from ranks.data.prepared.say import say
-from ranks.engine.distributed.process_env import available_cores
+from ranks.engine.distributed.rendezvous.process_env import available_cores
 from ranks.engine.files.disk import NOTHING_SAVED, remove, writing
 from ranks.workloads.video_behavior.video.picture import Picture
 from ranks.workloads.video_behavior.video.store.decode_part import PartTask

@@ -15,7 +15,7 @@ from typing import TypeVar
 
 from ranks.bounded_file import check_regular
 from ranks.data.prepared.say import say
-from ranks.engine.distributed.process_env import available_cores
+from ranks.engine.distributed.rendezvous.process_env import available_cores
 from ranks.engine.files.disk import NOTHING_SAVED, writing
 from ranks.engine.liveness.heartbeat import heartbeat
 from ranks.errors import UserError

@@ -22,15 +22,15 @@ from ranks.chess.core.position import HALF_MOVES, Position, attackers, insuffici
 from ranks.chess.core.rules import FIFTY_MOVES
 from ranks.chess.core.tables import KNIGHT, PAWN, Words
 from ranks.chess.engine.evaluation import evaluate_level, prepare_root
-from ranks.chess.engine.ordering import order_moves
-from ranks.chess.engine.pruning import (
+from ranks.chess.engine.search.ordering import order_moves
+from ranks.chess.engine.search.pruning import (
     FUTILE_NODE_CP,
     FUTILE_NODE_DEPTH,
     NO_HASH_MOVE_DEPTH,
     NULL_DEPTH,
 )
-from ranks.chess.engine.state import EXPAND, MOVES, NULL_MOVE, PIECE_SQUARES, EngineState
-from ranks.chess.engine.transpositions import (
+from ranks.chess.engine.search.state import EXPAND, MOVES, NULL_MOVE, PIECE_SQUARES, EngineState
+from ranks.chess.engine.search.transpositions import (
     NO_EVAL,
     bound_of,
     depth_of,

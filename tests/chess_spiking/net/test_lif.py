@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from ranks.workloads.chess_spiking.net.lif import LIF, arctan_slope, lif_scan
-from tests.chess_spiking.reference import neuron_by_neuron, smooth_step
+from tests.chess_spiking.net.reference import neuron_by_neuron, smooth_step
 
 SETTINGS = [
     (2.0, 1.0, "hard", True, 2.0),

@@ -10,8 +10,8 @@ from datetime import timedelta
 
 import torch.distributed as dist
 
-from ranks.engine.distributed.meeting import Meeting, use_interface
-from ranks.engine.distributed.process_env import ProcessEnv
+from ranks.engine.distributed.rendezvous.meeting import Meeting, use_interface
+from ranks.engine.distributed.rendezvous.process_env import ProcessEnv
 from ranks.errors import UserError
 
 MEET_S = 300.0

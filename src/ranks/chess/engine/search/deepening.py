@@ -17,8 +17,8 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 from ranks.chess.core.alphabeta_state import MATE, MATE_FLOOR, UNKNOWN
-from ranks.chess.engine.search import run_search
-from ranks.chess.engine.state import MAX_SEARCH_DEPTH, EngineState, start
+from ranks.chess.engine.search.search import run_search
+from ranks.chess.engine.search.state import MAX_SEARCH_DEPTH, EngineState, start
 from ranks.chess.players.player import Choice
 
 NODES_AT_ONCE = 2048

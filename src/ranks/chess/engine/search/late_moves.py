@@ -9,10 +9,10 @@ from ranks.chess.core.alphabeta_state import Number
 from ranks.chess.core.bits import ZERO, bit
 from ranks.chess.core.moves import MAX_MOVES
 from ranks.chess.core.position import Position, kind_at
-from ranks.chess.engine.exchange import wins_at_least
-from ranks.chess.engine.nodes import checks_of, is_improving
-from ranks.chess.engine.ordering import BAD_CAPTURE, COUNTER, quiet_history
-from ranks.chess.engine.pruning import (
+from ranks.chess.engine.search.exchange import wins_at_least
+from ranks.chess.engine.search.nodes import checks_of, is_improving
+from ranks.chess.engine.search.ordering import BAD_CAPTURE, COUNTER, quiet_history
+from ranks.chess.engine.search.pruning import (
     EXCHANGE_CAPTURE_CP,
     EXCHANGE_DEPTH,
     EXCHANGE_QUIET_CP,
@@ -25,7 +25,7 @@ from ranks.chess.engine.pruning import (
     LATE_MOVES,
     REDUCTIONS,
 )
-from ranks.chess.engine.state import EngineState
+from ranks.chess.engine.search.state import EngineState
 from ranks.jit import inlined
 
 PAWN_KIND = np.uint64(1)

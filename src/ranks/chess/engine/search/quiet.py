@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ranks.chess.core.moves import MAX_MOVES, MOST_WORDS, generate, list_moves, room_for_sets
 from ranks.chess.core.position import load
-from ranks.chess.engine.exchange import gain_of, wins_at_least
+from ranks.chess.engine.search.exchange import gain_of, wins_at_least
 from ranks.jit import kernel
 
 WINS_CP = 50

@@ -30,30 +30,30 @@ from ranks.chess.core.moves import MAX_MOVES
 from ranks.chess.core.position import HALF_MOVES, Position, load, make, store
 from ranks.chess.core.tables import EN_PASSANT_KEYS, KEYS, SIDE_KEY
 from ranks.chess.engine.evaluation import prepare_child
-from ranks.chess.engine.exchange import gain_of
-from ranks.chess.engine.late_moves import is_hopeless, reduction_of
-from ranks.chess.engine.nodes import (
+from ranks.chess.engine.search.exchange import gain_of
+from ranks.chess.engine.search.late_moves import is_hopeless, reduction_of
+from ranks.chess.engine.search.nodes import (
     enter,
     enter_root,
     expand,
     finish,
     in_check,
 )
-from ranks.chess.engine.ordering import (
+from ranks.chess.engine.search.ordering import (
     BAD_CAPTURE,
     SKIPPED,
     learn_cutoff,
     moved_index,
     pick_move,
 )
-from ranks.chess.engine.pruning import (
+from ranks.chess.engine.search.pruning import (
     DELTA_CP,
     NULL_REDUCTION,
     PLIES_PER_NULL_REDUCTION,
     SINGULAR_CP_PER_PLY,
     SINGULAR_DEPTH,
 )
-from ranks.chess.engine.state import (
+from ranks.chess.engine.search.state import (
     ENGINE_STATE,
     ENTER,
     EXPAND,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from ranks.engine.distributed.meeting import Meeting, number
+from ranks.engine.distributed.rendezvous.meeting import Meeting, number
 from ranks.errors import UserError
 
 PORTS = range(15_000, 30_000)

@@ -25,7 +25,7 @@ from ranks.chess.core.moves import MAX_MOVES, MOST_WORDS
 from ranks.chess.core.position import WORDS
 from ranks.chess.core.tables import Words
 from ranks.chess.engine.nnue.inference import NET_ARRAYS, NetArrays
-from ranks.chess.engine.transpositions import GENERATIONS
+from ranks.chess.engine.search.transpositions import GENERATIONS
 
 ROOT, ENTER, NULL_MOVE, EXPAND, MOVES, SINGULAR = 0, 1, 2, 3, 4, 5
 """Stages of a level: what happens next."""

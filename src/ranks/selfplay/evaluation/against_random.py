@@ -22,10 +22,10 @@ from ranks.search.search import Search
 from ranks.selfplay.checks.memory import check_memory
 from ranks.selfplay.checks.trees import check_trees
 from ranks.selfplay.config import SelfPlayConfig
+from ranks.selfplay.evaluation.rounds import games_of_batches, play_rounds, rows_of
 from ranks.selfplay.net.encoding import Encoding
 from ranks.selfplay.net.net_evaluator import NetEvaluator
 from ranks.selfplay.random import MOVE, uniform
-from ranks.selfplay.rounds import games_of_batches, play_rounds, rows_of
 from ranks.selfplay.search_settings import match_search
 
 OTHER_SEED = 1_000_003

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from ranks.engine.distributed import slurm
-from ranks.engine.distributed.cgroup import cpu_quota
-from ranks.engine.distributed.meeting import Meeting, number
+from ranks.engine.distributed.rendezvous import slurm
+from ranks.engine.distributed.rendezvous.cgroup import cpu_quota
+from ranks.engine.distributed.rendezvous.meeting import Meeting, number
 from ranks.errors import UserError
 
 Kind = Literal["alone", "ranks", "torchrun", "slurm"]

@@ -16,8 +16,8 @@ import numpy as np
 from ranks.chess.core.alphabeta_state import Number
 from ranks.chess.core.moves import MAX_MOVES
 from ranks.chess.core.position import Position, kind_at
-from ranks.chess.engine.exchange import gain_of, wins_at_least
-from ranks.chess.engine.state import EngineState
+from ranks.chess.engine.search.exchange import gain_of, wins_at_least
+from ranks.chess.engine.search.state import EngineState
 from ranks.jit import inlined
 
 HASH_MOVE, GOOD_CAPTURE, KILLER_1, KILLER_2, COUNTER = 1 << 40, 1 << 30, (1 << 28) + 2, (1 << 28) + 1, 1 << 28

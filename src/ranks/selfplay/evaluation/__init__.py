@@ -1,0 +1,1 @@
+"""Games of a net with other players, in rounds over all ranks."""
