@@ -26,7 +26,7 @@ from ranks.selfplay.net.net_evaluator import NetEvaluator
 from ranks.workloads.chess_spiking.building import build_net
 from ranks.workloads.chess_spiking.config import PRESETS, NetConfig
 from ranks.workloads.chess_spiking.encoding import encoding_of
-from ranks.workloads.chess_spiking.players import words
+from ranks.workloads.chess_spiking.players import specs
 from ranks.workloads.chess_spiking.players.net_player import net_player
 from ranks.workloads.chess_spiking.players.saved_net import SavedNet, from_files, from_run
 from tests.chess_spiking.net.reference import leaves, positions
@@ -119,8 +119,8 @@ def test_the_origin_s_net_plays() -> None:
 
 
 def test_the_shipped_net_plays_and_knows_what_a_queen_is_worth() -> None:
-    saved = from_files(words.SHIPPED, "a test")
-    assert (words.SHIPPED / "model.safetensors").stat().st_size < 3e6
+    saved = from_files(specs.SHIPPED, "a test")
+    assert (specs.SHIPPED / "model.safetensors").stat().st_size < 3e6
     player, board = net_player("shipped", saved, 16), Board()
     assert player.choose(board, Limits()).move in board.legal_moves()
     with_queen, without = "4k3/pppp4/8/8/8/8/PPPP4/3QK3 w - - 0 1", "3qk3/pppp4/8/8/8/8/PPPP4/4K3 w - - 0 1"
@@ -198,7 +198,7 @@ def flip_a_bit(path: Path) -> None:
 def test_other_words_are_refused(
     word: str, found: str, do: str, runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(words, "SHIPPED", tmp_path / "nothing")
+    monkeypatch.setattr(specs, "SHIPPED", tmp_path / "nothing")
     with pytest.raises(UserError) as error:
         make_player(word)
     assert found in error.value.found
@@ -229,7 +229,7 @@ def test_the_files_of_the_package_are_a_player(runs: Path, tmp_path: Path, monke
     folder = tmp_path / "weights"
     assert main(["chess-spiking", "weights", "tiny/1", "--out", str(folder)]) == 0
     assert {path.name for path in folder.iterdir()} == {"model.safetensors", "config.json"}
-    monkeypatch.setattr(words, "SHIPPED", folder)
+    monkeypatch.setattr(specs, "SHIPPED", folder)
     from_package, of_run = from_files(folder, "x"), from_run("tiny", "1", "x")
     assert from_package.sha256 == of_run.sha256
     assert from_package.net == TINY_NET

@@ -33,7 +33,7 @@ from ranks.workloads.chess_value.labels.label import SOURCES, Labelled
 from ranks.workloads.chess_value.net.building import build_net
 from ranks.workloads.chess_value.net.losses import ValueBatch, value_loss
 from ranks.workloads.chess_value.parts import saved_parts
-from ranks.workloads.chess_value.players import words
+from ranks.workloads.chess_value.players import specs
 from ranks.workloads.chess_value.presets import PRESETS
 from ranks.workloads.chess_value.source_config import SourceConfig
 from tests.chess_value.boards import random_boards
@@ -215,7 +215,7 @@ def test_a_run_plays_and_its_weights_are_shipped(
 ) -> None:
     monkeypatch.chdir(trained)
     monkeypatch.setattr(players, "MODULES", ["ranks.workloads.chess_value", "ranks.workloads.run_players"])
-    monkeypatch.setattr(words, "SHIPPED", tmp_path / "shipped")
+    monkeypatch.setattr(specs, "SHIPPED", tmp_path / "shipped")
     with pytest.raises(UserError, match="has no trained net"):
         make_player("chess-value")
     assert main(["chess-value", "weights", "tiny", "--out", str(tmp_path / "shipped")]) == 0

@@ -17,7 +17,7 @@ from ranks.workloads.chess_spiking.net.fused import use_fused_kernels
 from ranks.workloads.chess_spiking.net.lif import LIF, lif_scan
 from tests.video_behavior.example_frames import world_of
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 
 
 def test_triton_interpreter() -> None:

@@ -12,7 +12,7 @@ from ranks.chess.players import tree_search
 from ranks.errors import UserError
 from ranks.workloads.chess_value.config import MOST_SIMULATIONS, Config, LabelConfig, ValueNetConfig
 from ranks.workloads.chess_value.net.building import build_net
-from ranks.workloads.chess_value.players import words
+from ranks.workloads.chess_value.players import specs
 from ranks.workloads.chess_value.training import present_player
 
 
@@ -20,11 +20,11 @@ def test_a_cnn_has_no_more_simulations_than_any_tree_search(monkeypatch: pytest.
     """The tree's memory grows with them: 10^12 would be tens of GB."""
     assert MOST_SIMULATIONS == tree_search.MOST_SIMULATIONS
     nets = {"cnn": ValueNetConfig("cnn", channels=(4, 4, 4), hidden=(4, 4)), "nnue": ValueNetConfig(width=16)}
-    monkeypatch.setattr(words, "from_run", lambda name, asked: SimpleNamespace(model=build_net(nets[name])))
+    monkeypatch.setattr(specs, "from_run", lambda name, asked: SimpleNamespace(model=build_net(nets[name])))
     with pytest.raises(UserError, match="at most 100,000 simulations"):
-        words.run_player("run:cnn@100001", "cnn@100001", {})
+        specs.run_player("run:cnn@100001", "cnn@100001", {})
     for word in ("cnn@100000", "nnue@100001"):
-        words.run_player(f"run:{word}", word, {}).close()
+        specs.run_player(f"run:{word}", word, {}).close()
 
 
 @pytest.mark.parametrize("labels", ["stockfish", "outcome"])

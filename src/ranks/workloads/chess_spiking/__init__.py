@@ -20,12 +20,12 @@ COMMANDS = {
     "weights": "ranks.workloads.chess_spiking.players.ship:weights",
 }
 PLAYERS = {
-    "chess-spiking": "ranks.workloads.chess_spiking.players.words:shipped_player",
+    "chess-spiking": "ranks.workloads.chess_spiking.players.specs:shipped_player",
 }
 """Players of `ranks chess`: chess-spiking[@SIMULATIONS]."""
-RUN_PLAYER = "ranks.workloads.chess_spiking.players.words:run_player"
+RUN_PLAYER = "ranks.workloads.chess_spiking.players.specs:run_player"
 """The player of a run: run:RUN[/ITERATION][@SIMULATIONS]."""
-MODEL_PLAYER = "ranks.workloads.chess_spiking.players.words:model_player"
+MODEL_PLAYER = "ranks.workloads.chess_spiking.players.specs:model_player"
 """The player of an export folder with ranks.json: model:FOLDER[@SIMULATIONS]."""
 
 _HOME = {

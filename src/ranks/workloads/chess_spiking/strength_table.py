@@ -22,7 +22,7 @@ from ranks.workloads.chess_spiking.encoding import encoding_of
 from ranks.workloads.chess_spiking.matches.plan import MatchConfig
 from ranks.workloads.chess_spiking.matches.strength import play_rungs
 from ranks.workloads.chess_spiking.players.saved_net import SHIPPED, SavedNet, from_files
-from ranks.workloads.chess_spiking.players.words import net_of_run
+from ranks.workloads.chess_spiking.players.specs import net_of_run
 
 UNTRAINED, MATERIAL, PACKAGE = "untrained", "material", "chess-spiking"
 GAMES, QUICK_GAMES, SIMULATIONS, MAX_PLIES = 800, 64, 64, 1_000

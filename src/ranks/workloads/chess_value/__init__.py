@@ -26,13 +26,13 @@ COMMANDS = {
     "label": "ranks.workloads.chess_value.commands.label:label",
     "cache": "ranks.workloads.chess_value.commands.cache:cache",
 }
-PLAYERS = {"chess-value": "ranks.workloads.chess_value.players.words:shipped_player"}
+PLAYERS = {"chess-value": "ranks.workloads.chess_value.players.specs:shipped_player"}
 """Players of `ranks chess`: chess-value[@NODES]."""
 STRENGTHS = {"chess-value": Path(__file__).parent / "weights" / "strength.json"}
 """Their Elo by nodes, for UCI_LimitStrength."""
-RUN_PLAYER = "ranks.workloads.chess_value.players.words:run_player"
+RUN_PLAYER = "ranks.workloads.chess_value.players.specs:run_player"
 """The player of a run: run:RUN[/ITERATION][@NODES]."""
-MODEL_PLAYER = "ranks.workloads.chess_value.players.words:model_player"
+MODEL_PLAYER = "ranks.workloads.chess_value.players.specs:model_player"
 """The player of an export folder with ranks.json: model:FOLDER[@NODES]."""
 
 _HOME = {

@@ -20,7 +20,7 @@ from ranks.workloads.chess_value.config import Config
 from ranks.workloads.chess_value.cycle_report import CycleReport, MatchTime, read_rows, strength_lines
 from ranks.workloads.chess_value.evaluation import VALIDATION, validate
 from ranks.workloads.chess_value.file_positions import FilePositions
-from ranks.workloads.chess_value.game_engines import find_game_engines
+from ranks.workloads.chess_value.game_engines import GameEngines, find_game_engines
 from ranks.workloads.chess_value.games.cycle_games import CycleGames, GamePlan, play_cycle, results_of
 from ranks.workloads.chess_value.games.positions import evenly, positions_of
 from ranks.workloads.chess_value.labelling.engine_labels import EngineLabels
@@ -74,13 +74,7 @@ def train(cfg: Config, world: World) -> Summary:
         closing(labeller_of(cfg, pool)) as labeller,
         Run.open(cfg, world, keep=keep, data=identity_of(labeller.identity, *engines.identity, *files.hashes())) as run,
     ):
-        if cfg.needs_stockfish and not engines.rates:
-            world.session.note("no program stockfish: the strongest fixed player of the rating has 1384")
-        if cfg.labels_no_deeper:
-            deeper = f"give --label.limit nodes:{4 * cfg.play.nodes}, for example"
-            world.session.warn(
-                f"--labels search looks no deeper than the games, --play.nodes {cfg.play.nodes}: {deeper}"
-            )
+        warn_of_settings(cfg, engines, world)
         for cycle in run.iterations(cfg.iterations, long=True):
             report = CycleReport(cycle, time.perf_counter())
             is_trained = learner.updates > 0 or run.has_initial_weights
@@ -94,14 +88,7 @@ def train(cfg: Config, world: World) -> Summary:
                 window.add(cycle, part.train)
                 held_out.add(cycle, part.validation)
                 learn(window.batches(cfg.global_batch, cfg.reuse), report, run)
-            if cycle == 0 and learner.updates < FEW_UPDATES:
-                few = f"the first cycle has {report.positions:,} positions, so {learner.updates} updates"
-                world.session.warn(f"{few}: give more --games, files of positions, or a smaller --global-batch")
-            if not report.positions and not cfg.games and not cfg.stockfish_games:
-                found = f"cycle {cycle + 1} has no position: no game is played, and no file has one left"
-                if not cycle:
-                    raise UserError("to train chess-value", found, MORE_POSITIONS)
-                world.session.warn(f"{found}: {MORE_POSITIONS}")
+            warn_of_few_positions(cfg, cycle, report.positions, learner.updates, world)
             last = cycle + 1 == cfg.iterations
             if last:
                 learn(window.final_batches(cfg.global_batch, cfg.final_passes), report, run)
@@ -123,6 +110,27 @@ def train(cfg: Config, world: World) -> Summary:
             for line in strength_lines(read_rows(run.folder.path)):
                 world.session.note(line)
     return run.finish(export=net)
+
+
+def warn_of_settings(cfg: Config, engines: GameEngines, world: World) -> None:
+    """Say what weakens a run from its first cycle on."""
+    if cfg.needs_stockfish and not engines.rates:
+        world.session.note("no program stockfish: the strongest fixed player of the rating has 1384")
+    if cfg.labels_no_deeper:
+        deeper = f"give --label.limit nodes:{4 * cfg.play.nodes}, for example"
+        world.session.warn(f"--labels search looks no deeper than the games, --play.nodes {cfg.play.nodes}: {deeper}")
+
+
+def warn_of_few_positions(cfg: Config, cycle: int, positions: int, updates: int, world: World) -> None:
+    """Say that a cycle can teach little or nothing. Raises UserError where the first one has no position."""
+    if cycle == 0 and updates < FEW_UPDATES:
+        few = f"the first cycle has {positions:,} positions, so {updates} updates"
+        world.session.warn(f"{few}: give more --games, files of positions, or a smaller --global-batch")
+    if not positions and not cfg.games and not cfg.stockfish_games:
+        found = f"cycle {cycle + 1} has no position: no game is played, and no file has one left"
+        if not cycle:
+            raise UserError("to train chess-value", found, MORE_POSITIONS)
+        world.session.warn(f"{found}: {MORE_POSITIONS}")
 
 
 def new_positions(cfg: Config, played: CycleGames, files: FilePositions, cycle: int, seed: int) -> SourcedPositions:

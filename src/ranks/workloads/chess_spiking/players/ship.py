@@ -13,7 +13,7 @@ def weights(run: str, /, *, out: Path) -> int:
         out: The folder of the two files.
     """
     from ranks.workloads.chess_spiking.players.saved_net import MODEL, to_files
-    from ranks.workloads.chess_spiking.players.words import net_of_run
+    from ranks.workloads.chess_spiking.players.specs import net_of_run
 
     asked = f"ranks chess-spiking weights {run}"
     saved = net_of_run(run, asked)

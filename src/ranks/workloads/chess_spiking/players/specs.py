@@ -1,4 +1,4 @@
-"""The words that name nets as chess players: `chess-spiking[@SIMULATIONS]`, `run:RUN[/ITERATION][@SIMULATIONS]`,
+"""Player specs of nets: `chess-spiking[@SIMULATIONS]`, `run:RUN[/ITERATION][@SIMULATIONS]`,
 `model:FOLDER[@SIMULATIONS]`."""
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from ranks.workloads.chess_spiking.players.net_player import net_player
 from ranks.workloads.chess_spiking.players.saved_net import SHIPPED, SavedNet, from_export, from_files, from_run
 
 SIMULATIONS = 64
-"""Of each move, where the word does not say."""
+"""Of each move, where the spec does not say."""
 SHIPPED_USAGE = "chess-spiking[@SIMULATIONS], e.g. chess-spiking@64; @0 plays without search"
 RUN_USAGE = "run:RUN[/ITERATION][@SIMULATIONS], e.g. run:demo, run:demo/20@64; ITERATION may be best or latest"
 MODEL_USAGE = "model:FOLDER[@SIMULATIONS], e.g. model:models/me/net@64"

@@ -1,4 +1,4 @@
-"""The words that name nets as chess players: `chess-value[@NODES]`, `run:RUN[/ITERATION][@NODES]`."""
+"""Player specs of nets: `chess-value[@NODES]`, `run:RUN[/ITERATION][@NODES]`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ RUN_USAGE = "run:RUN[/ITERATION][@NODES], e.g. run:demo, run:demo/20@5000; ITERA
 MODEL_USAGE = "model:FOLDER[@NODES], e.g. model:models/me/net@5000"
 MOST_NODES = 10**12
 SIMULATIONS = 400
-"""Of each move of a cnn or a resnet, where the word does not say."""
+"""Of each move of a cnn or a resnet, where the spec does not say."""
 
 
 def shipped_player(spec: str, argument: str | None, options: Mapping[str, str]) -> Player:
