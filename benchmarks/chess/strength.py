@@ -32,16 +32,18 @@ FIRST_RATING, RISE = 400.0, 200.0
 """Guesses: of the fewest nodes, and what the next number of nodes adds."""
 
 
-def evaluator_of(player: str) -> tuple[Evaluator, Path]:
-    """What a player evaluates with, and the folder of its file."""
+def evaluator_of(player: str) -> tuple[Evaluator, str, Path]:
+    """What a player evaluates with, the sha256 of that, as config.json has it for a net, and the folder of its file."""
     if player == "engine":
-        return Evaluator.of_tables(default_values()), ENGINE
-    return Evaluator.of_net(net_arrays(from_files(SHIPPED, player).weights)), SHIPPED
+        tables = Evaluator.of_tables(default_values())
+        return tables, tables.sha256, ENGINE
+    shipped = from_files(SHIPPED, player)
+    return Evaluator.of_net(net_arrays(shipped.weights)), shipped.sha256, SHIPPED
 
 
 def measure(player: str, games: int) -> Path:
     """Write the file of one player."""
-    evaluator, folder = evaluator_of(player)
+    evaluator, sha256, folder = evaluator_of(player)
     points: list[dict[str, Any]] = []
     guess = FIRST_RATING
     for nodes in NODES:
@@ -52,7 +54,7 @@ def measure(player: str, games: int) -> Path:
         print(f"{player}, {nodes} nodes: {found['value']:.0f} ({found['low']:.0f} to {found['high']:.0f})", flush=True)
         guess = found["value"] + RISE
     Strength(tuple(each["nodes"] for each in points), tuple(each["elo"] for each in points))  # rising, or an error
-    about = {"weights_sha256": evaluator.sha256, "scale": f"the committed ladder, with {RATED_WITH}"}
+    about = {"weights_sha256": sha256, "scale": f"the committed ladder, with {RATED_WITH}"}
     path = folder / FILE
     path.write_text(json.dumps({**about, "points": points, "origin": origin()}, indent=1) + "\n", encoding="utf-8")
     return path
