@@ -17,7 +17,6 @@ import hashlib
 import inspect
 import os
 import sys
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar, cast
@@ -25,6 +24,7 @@ from typing import Any, TypeAlias, TypeVar, cast
 import numba
 from numba import types
 
+from ranks.cache_home import cache_home
 from ranks.kernel_cache import KernelCache, usable
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -51,16 +51,6 @@ def cache_folder(group: Group) -> Path:
     given = os.environ.get("NUMBA_CACHE_DIR")
     root = Path(given) if given else cache_home() / "ranks"
     return root / f"kernels-{digest.hexdigest()[:16]}"
-
-
-def cache_home() -> Path:
-    """The user's folder for caches; in the system's temporary folder for a user without a home, as in some
-    containers."""
-    given = os.environ.get("XDG_CACHE_HOME")
-    try:
-        return Path(given) if given else Path.home() / ".cache"
-    except RuntimeError:
-        return Path(tempfile.gettempdir()) / f"cache-{os.geteuid()}"
 
 
 def kernel(signature: str | Any, allocates: bool = True, parallel: bool = False) -> Callable[[F], F]:

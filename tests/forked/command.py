@@ -22,8 +22,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn
 
+from ranks.die_with_parent import die_with
 from ranks.launch.gpus import gpu_build
-from ranks.launch.processes.fork_server import DIE_WITH_PARENT, PR_SET_NAME, die_with, seed_numpy
+from ranks.launch.processes.fork_server import DIE_WITH_PARENT, PR_SET_NAME, seed_numpy
 
 READ_AT_START = ("PYTHON", "LD_", "LC_", "LANG", "OMP_", "MKL_", "OPENBLAS_", "GOMP_", "KMP_", "MALLOC_")
 READ_AT_START += ("ATEN_", "DNNL_", "ONEDNN_")

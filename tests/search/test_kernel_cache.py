@@ -208,10 +208,10 @@ def test_a_umask_that_lets_the_group_write_does_not_open_the_cache(
 
 NO_HOME = """
 import os, tempfile
-from ranks import jit
+from ranks.cache_home import cache_home
 os.environ = {"PATH": os.environ["PATH"]}
 os.setuid(54321)
-print(os.path.relpath(jit.cache_home(), tempfile.gettempdir()))
+print(os.path.relpath(cache_home(), tempfile.gettempdir()))
 """
 
 

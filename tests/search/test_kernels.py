@@ -41,7 +41,7 @@ def start(package: Path, cache: Path, function: str = "legal_moves") -> tuple[in
 def package(tmp_path: Path) -> Path:
     """A copy of what the search needs of the package."""
     (tmp_path / "ranks").mkdir()
-    for name in ("__init__.py", "errors.py", *jit.SHARED):
+    for name in ("__init__.py", "errors.py", "cache_home.py", *jit.SHARED):
         shutil.copy(SOURCE / name, tmp_path / "ranks" / name)
     shutil.copytree(SOURCE / "search", tmp_path / "ranks" / "search", ignore=shutil.ignore_patterns("__pycache__"))
     return tmp_path

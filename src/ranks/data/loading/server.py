@@ -30,9 +30,10 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, NoReturn
 
+from ranks.die_with_parent import die_with
 from ranks.errors import UserError
 
-PR_SET_PDEATHSIG, PR_SET_NAME = 1, 15
+PR_SET_NAME = 15
 WORKERS = "worker processes for this data set"
 
 
@@ -160,14 +161,6 @@ def watch(control: Connection, pids: list[int]) -> None:
 
 def _wake(signum: int, frame: FrameType | None) -> None:
     """The wake-up descriptor is written only for signals that have a Python handler."""
-
-
-def die_with(parent: int) -> None:
-    """Let the kernel kill this process when its parent dies."""
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-    if os.getppid() != parent:  # the parent died before the signal was set
-        os._exit(137)
 
 
 if __name__ == "__main__":

@@ -49,6 +49,17 @@ def write_durably(path: Path, content: bytes) -> None:
         os.fsync(file.fileno())
 
 
+def replace_durably(path: Path, content: bytes) -> None:
+    """Write a file whole or not at all: to a temporary one, which is synced and renamed. Raises OSError."""
+    temporary = path.with_name(f".{path.name.removeprefix('.')}.tmp-{os.getpid()}")
+    try:
+        write_durably(temporary, content)
+        temporary.replace(path)
+    except OSError:
+        remove(temporary)
+        raise
+
+
 def sync_folder(path: Path) -> None:
     """Sync the names in a folder to the disk. Raises OSError."""
     descriptor = os.open(path, os.O_RDONLY)

@@ -12,14 +12,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import shutil
 import sys
 from importlib import metadata
 from pathlib import Path
 from typing import Any, cast
 
-from ranks.engine.files.disk import remove, write_durably, writing
+from ranks.engine.files.disk import remove, replace_durably, writing
 from ranks.engine.files.regular import DamagedFile, read_regular
 from ranks.engine.runs.folder import RUN_FILE, RunFolder
 
@@ -88,9 +87,7 @@ def update(folder: RunFolder, workload: str) -> list[str]:
         with writing(f"to keep the code of the run in {folder.path}", folder.path):
             remove(folder.path / CODE_DIR)
             run["code"] = keep(folder.path, workload)
-            temporary = folder.path / f".{RUN_FILE}.tmp-{os.getpid()}"
-            write_durably(temporary, (json.dumps(run, indent=2) + "\n").encode())
-            temporary.replace(folder.path / RUN_FILE)
+            replace_durably(folder.path / RUN_FILE, (json.dumps(run, indent=2) + "\n").encode())
     return found
 
 

@@ -18,7 +18,6 @@ import ctypes
 import json
 import os
 import select
-import signal
 import socket
 import subprocess
 import sys
@@ -27,7 +26,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-PR_SET_PDEATHSIG, PR_SET_NAME = 1, 15
+from ranks.die_with_parent import die_with
+
+PR_SET_NAME = 15
 READY_S = 120.0
 """How long the import of torch may take. Then the server is killed, and ranks are executed."""
 REPLY_S = 30.0
@@ -197,10 +198,3 @@ def seed_numpy() -> None:
     import numpy as np
 
     np.random.seed()
-
-
-def die_with(parent: int) -> None:
-    """Let the kernel kill this process when its parent dies."""
-    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-    if os.getppid() != parent:  # the parent died before the signal was set
-        os._exit(137)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import atexit
 import contextlib
-import ctypes
 import multiprocessing
 import os
 import signal
@@ -24,6 +23,7 @@ from typing import Any, Protocol
 
 import cloudpickle
 
+from ranks.die_with_parent import die_with_parent
 from ranks.engine.distributed.stop_signal import asked_to_stop
 from ranks.engine.liveness import stacks
 from ranks.engine.liveness.heartbeat import heartbeat
@@ -35,8 +35,6 @@ POLL_S = 0.2
 """Seconds between two checks for a stop signal while the rank waits for a worker."""
 GRACE_S = 5.0
 """Seconds that a worker may take after a stop signal, and to close its environment."""
-SET_PARENT_DEATH_SIGNAL = 1
-"""PR_SET_PDEATHSIG of Linux's prctl."""
 
 
 class EnvPool(Protocol):
@@ -234,8 +232,7 @@ def _end_with_rank() -> None:
     held. (With a fork server the kernel waits for that process, which the workers keep alive.)
     """
     threading.Thread(target=_wait_and_end, daemon=True).start()
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(SET_PARENT_DEATH_SIGNAL, signal.SIGKILL)
+    die_with_parent()
 
 
 def _wait_and_end() -> None:

@@ -25,13 +25,13 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from ranks.cache_home import cache_home
 from ranks.data.prepared.say import say
 from ranks.engine.files.disk import remove, write_durably, writing
 from ranks.engine.files.lock import tried
 from ranks.engine.files.regular import DamagedFile
 from ranks.engine.runs.kept.kept_file import KeptFile
 from ranks.engine.runs.kept.kept_folder import KeptFolder
-from ranks.jit import cache_home
 from ranks.workloads.chess_value.labels.cache_file import (
     BYTES_PER_LABEL,
     FORMAT,

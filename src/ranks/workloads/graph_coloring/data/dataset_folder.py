@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
@@ -17,6 +16,7 @@ from typing import Any, cast
 
 import numpy as np
 
+from ranks.engine.files.disk import replace_durably
 from ranks.errors import UserError
 from ranks.workloads.graph_coloring.data.dataset import PART_PREFIX, GraphArrays, GraphDataset, unpack
 
@@ -97,17 +97,7 @@ def write_manifest(folder: Path, identity: Mapping[str, Any], families: Sequence
             for name, content in contents.items()
         },
     }
-    write_durably(folder / MANIFEST, _with_checksum(manifest))
-
-
-def write_durably(path: Path, content: bytes) -> None:
-    """Writes a file atomically: to a temporary file, which is synced and renamed."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    with temporary.open("wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-    temporary.rename(path)
+    replace_durably(folder / MANIFEST, _with_checksum(manifest))
 
 
 def _with_checksum(manifest: Mapping[str, Any]) -> bytes:

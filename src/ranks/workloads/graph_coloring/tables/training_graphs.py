@@ -22,9 +22,10 @@ import numpy.typing as npt
 import safetensors
 import safetensors.numpy
 
+from ranks.engine.files.disk import replace_durably
 from ranks.workloads.graph_coloring.config import small
 from ranks.workloads.graph_coloring.data.build.build import prepare
-from ranks.workloads.graph_coloring.data.dataset_folder import load, write_durably
+from ranks.workloads.graph_coloring.data.dataset_folder import load
 from ranks.workloads.graph_coloring.graphs.graph import Ints
 from ranks.workloads.graph_coloring.net.weights_file import SHIPPED
 
@@ -63,7 +64,7 @@ def main(path: Path = FILE) -> None:
     arrays = {"hash_G": np.sort(stored.hash_G), "counts_K": np.bincount(stored.high_G[proven_G])}
     config = json.loads((SHIPPED / "config.json").read_text(encoding="utf-8"))
     metadata = {"weights_sha256": config["weights_sha256"], "graphs_sha256": stored.sha256, "preset": "small"}
-    write_durably(path, safetensors.numpy.save(arrays, metadata=metadata))
+    replace_durably(path, safetensors.numpy.save(arrays, metadata=metadata))
     print(f"{len(stored):,} training graphs, {proven_G.sum():,} with a proven chromatic number: {path}")
 
 

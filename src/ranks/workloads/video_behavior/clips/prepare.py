@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from dataclasses import asdict, replace
 from functools import lru_cache
 from pathlib import Path
 
+from ranks.cache_home import cache_home
 from ranks.data.prepared.say import say
 from ranks.errors import UserError
 from ranks.workloads.video_behavior.annotations.boris_project import forget_project
@@ -48,8 +48,7 @@ def rendered_frames(rendered: RenderedConfig, cfg: Config) -> LabelledFrames:
 
 def cache_folder() -> Path:
     """Where rendered studies are kept."""
-    home = os.environ.get("XDG_CACHE_HOME")
-    return (Path(home) if home else Path.home() / ".cache") / "ranks" / "video-behavior"
+    return cache_home() / "ranks" / "video-behavior"
 
 
 def rendered_folder(rendered: RenderedConfig, clip_size: int) -> Path:

@@ -21,12 +21,12 @@ from typing import Any
 
 from ranks.data.prepared.file_lock import file_lock
 from ranks.data.prepared.say import say
+from ranks.die_with_parent import die_with
 from ranks.engine.distributed.rendezvous.process_env import available_cores
 from ranks.engine.files.disk import NOTHING_SAVED, remove, write_durably, writing
 from ranks.engine.liveness.heartbeat import heartbeat
 from ranks.errors import UserError
 from ranks.progress import ProgressBar
-from ranks.workloads.video_behavior.end_with import end_with
 from ranks.workloads.video_behavior.renderer.render import FPS, RenderedAnimal, StudyPlan, render_animal
 from ranks.workloads.video_behavior.renderer.schedule import CLASSES
 from ranks.workloads.video_behavior.study.study import StudyVideo, write_dataset_csv
@@ -110,7 +110,7 @@ def _render_all(plan: StudyPlan, folder: Path, workers: int | None) -> list[Rend
             return done
         os.environ.setdefault("OMP_NUM_THREADS", "1")
         spawn = multiprocessing.get_context("spawn")
-        with ProcessPoolExecutor(count, mp_context=spawn, initializer=end_with, initargs=(os.getpid(),)) as pool:
+        with ProcessPoolExecutor(count, mp_context=spawn, initializer=die_with, initargs=(os.getpid(),)) as pool:
             futures = [pool.submit(render_animal, plan, animal, folder) for animal in range(plan.animals)]
             for future in as_completed(futures):
                 future.result()

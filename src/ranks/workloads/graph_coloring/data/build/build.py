@@ -16,16 +16,17 @@ import hashlib
 import importlib.util
 import itertools
 import json
-import os
 import shutil
 import sys
 import time
 from pathlib import Path
 from typing import Any
 
+from ranks.cache_home import cache_home
 from ranks.data.prepared.file_lock import file_lock
 from ranks.data.prepared.say import say
 from ranks.engine.distributed.rendezvous.process_env import available_cores
+from ranks.engine.files.disk import replace_durably
 from ranks.errors import UserError
 from ranks.progress import ProgressBar
 from ranks.workloads.graph_coloring.config import DataConfig
@@ -38,7 +39,6 @@ from ranks.workloads.graph_coloring.data.dataset_folder import (
     Damaged,
     load,
     verify,
-    write_durably,
     write_manifest,
 )
 from ranks.workloads.graph_coloring.data.families.items import Purpose
@@ -85,8 +85,7 @@ def prepare(data: DataConfig, purpose: Purpose, workers: int | None = None) -> P
 
 def cache_folder() -> Path:
     """The folder of all cached data sets."""
-    home = os.environ.get("XDG_CACHE_HOME")
-    return (Path(home) if home else Path.home() / ".cache") / "ranks" / "graph-coloring"
+    return cache_home() / "ranks" / "graph-coloring"
 
 
 def _identity(data: DataConfig, purpose: Purpose) -> dict[str, Any]:
@@ -177,7 +176,7 @@ def _plan(job: BuildJob, pool: WorkerPool, num_graphs: int, seen: set[int]) -> l
         entries = [(index, 0) for index in train_and_validation[job.purpose == "validation"]]
     else:
         entries = distinct_entries(job, pool, num_graphs, seen)
-    write_durably(path, json.dumps(entries).encode())
+    replace_durably(path, json.dumps(entries).encode())
     return entries
 
 

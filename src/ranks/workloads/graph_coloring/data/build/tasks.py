@@ -13,9 +13,9 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from ranks.engine.files.disk import replace_durably
 from ranks.workloads.graph_coloring.config import DataConfig
 from ranks.workloads.graph_coloring.data.dataset import LabelledGraph, pack, part_name
-from ranks.workloads.graph_coloring.data.dataset_folder import write_durably
 from ranks.workloads.graph_coloring.data.families.generators import GeneratedGraph, without_bounds
 from ranks.workloads.graph_coloring.data.families.items import Purpose, family_names, generate_item
 from ranks.workloads.graph_coloring.data.labels import bound_labels, full_labels
@@ -74,7 +74,7 @@ def run_task(job: BuildJob, task: BuildTask) -> list[int]:
     if task.number is None:
         return [weisfeiler_lehman_hash(job.generate(entry)[1].graph) for entry in task.entries]
     graphs = [_labelled(job, entry) for entry in task.entries]
-    write_durably(job.folder / part_name(task.number), pack(graphs))
+    replace_durably(job.folder / part_name(task.number), pack(graphs))
     return [graph.hash for graph in graphs]
 
 

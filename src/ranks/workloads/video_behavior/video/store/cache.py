@@ -73,7 +73,7 @@ def _filled(
     with ExitStack() as locked:
         with writing(f"the store {folder}", folder, NOTHING_SAVED):
             locked.enter_context(file_lock(folder / ".lock", f"the store {folder}"))
-        for leftover in folder.glob(".*.tmp"):  # nobody else writes here while we hold the lock
+        for leftover in folder.glob(".*.tmp*"):  # nobody else writes here while we hold the lock
             remove(leftover)
         plan = StorePlan(folder, picture, workers, verify=verify)
         wanted = plan.wanted(videos)

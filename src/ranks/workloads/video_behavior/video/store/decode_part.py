@@ -18,9 +18,9 @@ from typing import Any
 
 import numpy as np
 
+from ranks.die_with_parent import die_with
 from ranks.engine.files.disk import NOTHING_SAVED, remove, sync_folder, writing
 from ranks.errors import UserError
-from ranks.workloads.video_behavior.end_with import end_with
 from ranks.workloads.video_behavior.video.decode import open_video
 from ranks.workloads.video_behavior.video.picture import Crop, Fit, Picture
 from ranks.workloads.video_behavior.video.store.frame_store import words_of
@@ -90,7 +90,7 @@ def decode_part(task: PartTask) -> None:
 def main() -> int:
     """The exit code."""
     task = PartTask.of_json(sys.argv[1])
-    end_with(task.parent)
+    die_with(task.parent)
     try:
         decode_part(task)
     except UserError as error:

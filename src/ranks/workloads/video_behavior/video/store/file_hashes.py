@@ -19,7 +19,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from ranks.engine.files.disk import write_durably
+from ranks.engine.files.disk import replace_durably
 from ranks.engine.liveness.heartbeat import heartbeat
 from ranks.progress import ProgressBar
 
@@ -86,9 +86,7 @@ class FileHashes:
         """Write the list of the files that exist. Raises OSError."""
         folder = self.file.parent
         kept: dict[str, Any] = {name: asdict(file) for name, file in self._files.items() if (folder / name).exists()}
-        temporary = folder / f".{self.file.name}.tmp"
-        write_durably(temporary, json.dumps(kept, indent=1).encode())
-        temporary.replace(self.file)
+        replace_durably(self.file, json.dumps(kept, indent=1).encode())
 
     def _name_of(self, path: Path) -> str:
         return path.name if path.parent == self.file.parent else str(path.absolute())

@@ -28,7 +28,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ranks.engine.files.disk import write_durably
+from ranks.engine.files.disk import replace_durably
 from ranks.errors import UserError
 from ranks.workloads.video_behavior.video.picture import Crop, Fit, Picture
 from ranks.workloads.video_behavior.video.store.part import DamagedPart, Grey, StorePart
@@ -125,9 +125,7 @@ class StoreList:
         """Raises OSError."""
         picture = {"size": self.picture.size, "fit": self.picture.fit, "crop": self.picture.crop}
         content = {"format": FORMAT, **picture, "videos": self.videos}
-        temporary = folder / f".{STORE_FILE}.tmp"
-        write_durably(temporary, json.dumps(content, indent=1).encode())
-        temporary.replace(folder / STORE_FILE)
+        replace_durably(folder / STORE_FILE, json.dumps(content, indent=1).encode())
 
     @classmethod
     def read(cls, folder: Path) -> StoreList | None:
