@@ -119,7 +119,7 @@ def test_the_host_waits_once_per_update_for_the_vote_and_never_while_it_acts(tra
 
 
 ONCE = {"learner.py __init__", "encoding.py largest_move_index", "state.py walk", "moves.py index_table"}
-ONCE |= {"planes.py castling_rooks", "encoding.py of", "matches.py __init__", "snapshots.py <dictcomp>"}
+ONCE |= {"planes.py castling_rooks", "encoding.py of", "best_weights.py __init__", "snapshots.py <dictcomp>"}
 ONCE |= {"snapshots.py weights_as_arrays"}  # from Python 3.12 on, where a comprehension has no frame
 """Places where the host waits when a training begins, saves or keeps weights."""
 
