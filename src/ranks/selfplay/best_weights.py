@@ -20,11 +20,15 @@ Result = TypeVar("Result", bound=tuple[Any, ...])
 class BestWeights(Generic[Result]):
     """The best weights, in a net of their own and in a kept file.
 
-    best = BestWeights(net, other_net, Pair, world)
-    ...
-    if is_better(best.net, net):
-        best.replace(iteration, results)
-    run.save(score=best.checkpoint_score)
+        best = BestWeights(net, other_net, Pair, world)
+        ...
+        if is_better(best.net, net):
+            best.replace(iteration, results)
+        else:
+            best.keep()
+        run.save(score=best.checkpoint_score)
+
+    A run keeps it (`Run.open(keep=...)`), itself or in the object that plays its matches.
     """
 
     def __init__(self, newest: nn.Module, net: nn.Module, result: Callable[..., Result], world: World) -> None:
