@@ -11,7 +11,7 @@ from benchmarks.pages.results import machine, newest, origin
 from ranks.workloads.chess_value.cycle_report import strength_lines
 
 TABLE, STRENGTH, TRAINING = "table_chess-value", "chess_value_strength", "chess_value_training"
-CURVE, LABELS = "chess_value_curve", "chess_labels"
+CURVE, LABELS = "chess_value_curve-", "chess_labels"
 LABELS_GOAL = 0.95
 SAME_SEARCH, SAME_SEARCH_LIMIT = "the same search", "100 ms a move for both"
 
@@ -22,7 +22,11 @@ def chess_value(proofs: Path, benchmarks: Path) -> Iterator[str]:
     yield ""
     yield from strength(newest(benchmarks).get(STRENGTH))
     yield ""
-    yield from training(newest(benchmarks).get(TRAINING), newest(benchmarks).get(CURVE))
+    recorded, rated = newest(benchmarks).get(TRAINING), curves(benchmarks)
+    shipped = "" if recorded is None else recorded.get("run_name", "")
+    yield from training(recorded, rated.pop(shipped, None))
+    yield ""
+    yield from other_runs(rated)
     yield ""
     yield from labels(newest(benchmarks).get(LABELS))
 
@@ -112,6 +116,27 @@ def training(result: dict[str, Any] | None, curve: dict[str, Any] | None) -> Ite
     if curve is not None:
         first = curve["nets"][0]
         yield f"Afterwards: {first['games']} games with {first['nodes']:,} nodes a move, `{origin(curve)['command']}`."
+
+
+def curves(benchmarks: Path) -> dict[str, dict[str, Any]]:
+    """The newest result of `benchmarks/chess_value/curve.py` for each run, by the run's name."""
+    return {kind[len(CURVE) :]: found for kind, found in newest(benchmarks).items() if kind.startswith(CURVE)}
+
+
+def other_runs(rated: dict[str, dict[str, Any]]) -> Iterator[str]:
+    """The ratings of runs next to the one that made the shipped net, such as with other labels."""
+    if not rated:
+        yield "No other run has been rated over its hours."
+        return
+    yield "| Run | Cycle | Hours | Rating afterwards (95 %) |"
+    yield "|---|---|---|---|"
+    for run, found in rated.items():
+        for row in found["nets"]:
+            rating = _rating(row["value"], row["low"], row["high"]) or "open"
+            yield f"| {run} | {row['cycle']} | {row['hours']:.2f} | {rating} |"
+    yield ""
+    for found in rated.values():
+        yield f"`{found['run_command']}`, rated by `{origin(found)['command']}`, {machine(found)}."
 
 
 def with_seconds(cycles: list[dict[str, Any]]) -> list[dict[str, Any]]:

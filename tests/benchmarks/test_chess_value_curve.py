@@ -1,10 +1,12 @@
-"""benchmarks/pages/chess_value.py: a curve is shown only with the cycles of its own run."""
+"""benchmarks/pages/chess_value.py: a curve is shown with the cycles of its own run, and those of other runs below."""
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import Any
 
-from benchmarks.pages.chess_value import training
+from benchmarks.pages.chess_value import curves, other_runs, training
 
 CYCLE: dict[str, Any] = {"iteration": 1, "time_s": 360.0, "val/loss": 0.003, "cycle/positions": 1000.0}
 ORIGIN: dict[str, Any] = {"date": "2026-11-27T00:00:00Z", "versions": {"torch": "2.13"}, "command": "python -m x"}
@@ -39,3 +41,18 @@ def test_a_curve_of_another_run_has_none() -> None:
     for other in (page(run="other"), page(nets=[NET | {"hours": 0.2}]), "\n".join(training(RECORD, None))):
         assert "1500" not in other
         assert "400 games" not in other
+
+
+def test_the_newest_curve_of_each_run_has_rows_and_its_command(tmp_path: Path) -> None:
+    for date, value in (("2026-11-27", 700.0), ("2026-11-28", 753.0)):
+        found = {
+            "origin": RECORD["origin"],
+            "run": "outcome",
+            "run_command": "ranks train chess-value --labels outcome",
+        }
+        found |= {"nets": [NET | {"value": value, "low": value - 60, "high": value + 60}]}
+        (tmp_path / f"chess_value_curve-outcome_{date}.json").write_text(json.dumps(found), encoding="utf-8")
+    shown = "\n".join(other_runs(curves(tmp_path)))
+    assert "| outcome | 1 | 0.10 | 753 (693 to 813) |" in shown
+    assert "`ranks train chess-value --labels outcome`, rated by `python -m x`" in shown
+    assert "700" not in shown
