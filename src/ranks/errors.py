@@ -18,7 +18,7 @@ class UserError(Exception):
     exit_code = 2
 
     def __init__(self, asked: str, found: str, do: str) -> None:
-        asked, found, do = map(shorten, (asked, found, do))
+        asked, found, do = ("\n".join(map(clean, shorten(text).split("\n"))) for text in (asked, found, do))
         super().__init__(f"asked: {asked}\nfound: {found}\n   do: {do}")
         self.asked, self.found, self.do = asked, found, do
 
@@ -99,6 +99,11 @@ def shorten(text: str) -> str:
     """Words of more than LONGEST_WORD characters without their middle."""
     half = LONGEST_WORD // 2
     return re.sub(rf"\S{{{LONGEST_WORD + 1},}}", lambda word: f"{word[0][:half]}...{word[0][-half:]}", text)
+
+
+def clean(text: str) -> str:
+    """The text without control characters, which a terminal would obey."""
+    return "".join(c if c.isprintable() else "?" for c in text.expandtabs(4))
 
 
 def nearest(given: str, known: Sequence[str], otherwise: str) -> str:

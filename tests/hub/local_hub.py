@@ -55,6 +55,8 @@ class LocalHub:
         self.large: dict[str, bytes] = {}
         self.tokens: list[str | None] = []
         self.requests: list[str] = []
+        self.forbidden = ""
+        """A repository that nobody may read."""
         self.harm_download: Callable[[str, bytes], bytes] = lambda name, content: content
         self.harm_commit: Callable[[str, bytes], bytes] = lambda name, content: content
         hub = self
@@ -142,6 +144,9 @@ class _Handler(BaseHTTPRequestHandler):
     def _find(self, repo: str, revision: str, token: str | None) -> tuple[Repository, str] | None:
         """The repository and the commit; answers where there is none."""
         found = self.hub.repositories.get(repo)
+        if found is not None and repo == self.hub.forbidden:
+            self._fail(403, message="It is disabled")
+            return None
         if found is None or (found.private and token is None):
             self._fail(404 if token else 401, "RepoNotFound")
             return None

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from ranks.engine.export.about import ExportAbout
-from ranks.hub.card import CardFacts, train_command, use_lines
+from ranks.hub.card import CardFacts, train_command, use_lines, without_folders
 from ranks.workloads import WORKLOADS
 
 EXTRAS = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["project"]["optional-dependencies"]
@@ -31,6 +31,24 @@ def test_the_training_command_says_what_was_switched_off() -> None:
     settings = {"engine": {}, "config": {"sources": {"full_weight_elo": None}, "width": 32, "kind": "nnue"}}
     expected = "ranks train chess-value --sources.full-weight-elo none --width 32"
     assert train_command("chess-value", settings, defaults) == expected
+
+
+@pytest.mark.parametrize(
+    ("setting", "shown"),
+    [
+        ("/home/alice/games.pgn", "games.pgn"),
+        ("~/my games/a.pgn", "a.pgn"),
+        ("/data", "data"),
+        ("/opt/lc0/lc0 --weights=/nets/t1.pb", "lc0 --weights=t1.pb"),
+        ("lc0 --weights=/home/alice/t1.pb --backend cpu", "lc0 --weights=t1.pb --backend cpu"),
+        ("games/a.pgn", "games/a.pgn"),
+        ("https://example.org/a/b", "https://example.org/a/b"),
+        ("1/2-1/2", "1/2-1/2"),
+        (["/a/b", 3, None], ["b", 3, None]),
+    ],
+)
+def test_folders_of_this_machine_are_cut(setting: object, shown: object) -> None:
+    assert without_folders({"x": {"y": setting}}) == {"x": {"y": shown}}
 
 
 def use_of(workload: str) -> list[str]:

@@ -110,6 +110,11 @@ def test_a_run_is_published_fetched_loaded_and_trained_on(
     few = ["--iterations", "1", "--gpus", "none", "--ranks", "1", "--hang-timeout", "none"]
     code, _, err = say("train", TOY, *train_on[1].split(), *few)
     assert code == 0, err
+    code, _, err = say("publish", "more", "--to", REPO, "--dry-run", "--checkpoint", "1")
+    assert code == 0, err
+    card = (tmp_path / "runs" / "more" / "publish" / "README.md").read_text()
+    assert card.count("--init-from FOLDER") == 1, "it did not begin with new weights"
+    assert hashlib.sha256(there["model.safetensors"]).hexdigest() in card
     assert say("fetch", REPO, "--revision", repository.head)[0] == 0, (
         "an older fetch of the same repository is replaced"
     )
@@ -203,9 +208,11 @@ def test_bad_repositories_are_refused_and_leave_nothing(hub: LocalHub, trained: 
     about = json.loads(good["ranks.json"])
 
     def with_sums(files: dict[str, bytes]) -> dict[str, bytes]:
-        """Whose ranks.json says what is there."""
-        sums = {name: hashlib.sha256(files[name]).hexdigest() for name in about["sha256"]}
-        return {**files, "ranks.json": json.dumps({**about, "sha256": sums}).encode()}
+        """Whose ranks.json and card say what is there."""
+        sums, card = {name: hashlib.sha256(files[name]).hexdigest() for name in about["sha256"]}, files["README.md"]
+        for name, before in about["sha256"].items():
+            card = card.replace(before.encode(), sums[name].encode())
+        return {**files, "ranks.json": json.dumps({**about, "sha256": sums}).encode(), "README.md": card}
 
     weights = about["sha256"]["model.safetensors"].encode()
     consistent = {
@@ -224,6 +231,10 @@ def test_bad_repositories_are_refused_and_leave_nothing(hub: LocalHub, trained: 
         "other-weights": (other, "model.safetensors: its sha256 is"),
         "config": (with_sums(other), "config.json: it describes other weights"),
         "card": ({**good, "README.md": good["README.md"].replace(weights, b"0" * 64)}, "README.md: the card describes"),
+        "card-of-other-code": (
+            {**good, "README.md": good["README.md"].replace(about["sha256"]["model.py"].encode(), b"0" * 64)},
+            "README.md: the card describes another model.py",
+        ),
         "pickled-weights": (with_sums(consistent), "model.safetensors: not a safetensors file"),
         "no-load": (with_sums({**good, "model.py": b"import os\n"}), "model.py: it has no function load"),
         "no-python": (with_sums({**good, "model.py": b"load("}), "model.py: not Python"),
@@ -255,6 +266,13 @@ def test_a_name_of_a_workload_reaches_no_terminal_as_a_command(hub: LocalHub, tr
     assert code == 0, err
     assert "toy?]0;title?" in said
     assert "\x1b" not in said + err
+    hub.add("me/pickled", {**good, "a\x1b[2J.bin": b""})
+    hub.add("me/future", {**good, "ranks.json": json.dumps({**about, "format": "\x1b]0;x\x07"}).encode()})
+    for name in ("pickled", "future"):
+        code, said, err = say("fetch", f"me/{name}")
+        assert code == 2
+        assert "?" in err
+        assert "\x1b" not in said + err
 
 
 def test_what_is_damaged_on_the_way_is_noticed(hub: LocalHub, trained: Path, tmp_path: Path, say: Say) -> None:
@@ -292,6 +310,19 @@ def test_an_address_that_is_none(say: Say, monkeypatch: pytest.MonkeyPatch) -> N
     code, _, err = say("fetch", REPO)
     assert code == 2
     assert "not the address of a hub" in err
+    monkeypatch.setenv("HF_ENDPOINT", "https://me:swordfish@mirror.corp")
+    code, out, err = say("fetch", REPO)
+    assert code == 2
+    assert "an address with a name or a password" in err
+    assert "swordfish" not in out + err
+
+
+def test_a_repository_that_may_not_be_read(hub: LocalHub, trained: Path, say: Say) -> None:
+    published(hub, trained, say)
+    hub.forbidden = REPO
+    code, _, err = say("fetch", REPO)
+    assert code == 2
+    assert f"{hub.endpoint} does not let you read me/toy: " in err
 
 
 def test_without_a_network_and_with_wrong_names(

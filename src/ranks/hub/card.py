@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,6 +19,8 @@ from ranks.workloads import WORKLOADS
 Row = Mapping[str, Any]
 ENGINE_FLAGS = ("seed", "exact", "shards", "precision")
 """Settings of a run, besides those of its workload, on which its result depends."""
+PATH = re.compile(r"(?<![\w.:/])[/~](?:[^\s=/]*/)*(?=[^\s/])")
+"""The folders of an absolute path in a command line."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +57,7 @@ def card(facts: CardFacts, repo_id: str, files: Iterable[LocalFile], license_id:
         _block(use_lines(facts, repo_id, place)),
         "`model.py` is code. Read it before you import it. Nothing here is a pickle.",
         "## Training",
-        _block([facts.train_command]),
+        _block([facts.train_command + (" --init-from FOLDER" if initial_sha256(facts) else "")]),
         table(("", ""), training_rows(facts)),
         "## Files",
         table(("file", "bytes", "sha256"), ((f"`{f.name}`", f"{f.num_bytes:,}", f"`{f.sha256}`") for f in files)),
@@ -109,11 +112,20 @@ def training_rows(facts: CardFacts) -> Iterator[tuple[str, str]]:
     if isinstance(plan.get("parameters"), int):
         yield "parameters", f"{plan['parameters']:,}"
     yield "time of training", duration(last.get("time_s")) or "-"
+    if (sha256 := initial_sha256(facts)) is not None:
+        yield "began with", f"the export in FOLDER whose weights have the sha256 {sha256}"
     for name in ("versions", "hardware"):
         part = facts.provenance.get(name)
         if isinstance(part, dict):
             yield name, ", ".join(f"{key} {value}" for key, value in cast("dict[str, Any]", part).items())
     yield "commit", str(facts.provenance.get("git") or "-")
+
+
+def initial_sha256(facts: CardFacts) -> str | None:
+    """The sha256 of the weights with which the run began (`--init-from`); None for new ones."""
+    identity = facts.provenance.get("identity")
+    found = cast("dict[str, Any]", identity).get("init_from") if isinstance(identity, dict) else None
+    return found if isinstance(found, str) else None
 
 
 def train_command(workload: str, settings: Mapping[str, Any], defaults: Mapping[str, Any]) -> str:
@@ -138,12 +150,15 @@ def leaves(tree: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any
 
 
 def without_folders(value: Any) -> Any:
-    """Settings without the folders of this machine: an absolute path becomes its last part."""
+    """Settings without the folders of this machine: an absolute path becomes its last part, in a command line too."""
     if isinstance(value, dict):
         return {key: without_folders(inner) for key, inner in cast("dict[str, Any]", value).items()}
     if isinstance(value, list | tuple):
         return [without_folders(inner) for inner in cast("list[Any]", value)]
-    return Path(value).name if isinstance(value, str) and value.startswith(("/", "~")) else value
+    if not isinstance(value, str):
+        return value
+    is_path = value.startswith(("/", "~")) and " -" not in value
+    return Path(value).name if is_path else PATH.sub("", value)
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

@@ -60,6 +60,9 @@ class HubClient:
             found = "a token has ASCII letters, digits and signs only; this one has spaces, line breaks or others"
             raise UserError(f"the token in {TOKEN}", found, NEW_TOKEN)
         scheme, host = _place(self.endpoint)
+        if "@" in self.endpoint:
+            found = f"an address with a name or a password, which would be stored; the token belongs into {TOKEN}"
+            raise UserError(ENDPOINT, found, "give the address without it")
         is_http = scheme in ("http", "https") and host
         if not is_http or (self._token and scheme == "http" and host not in LOOPBACK):
             found = "the token would travel unencrypted" if is_http else "not the address of a hub"
@@ -92,7 +95,7 @@ class HubClient:
 
     def create(self, repo_id: str, *, private: bool) -> None:
         """Make a model repository; an existing one stays as it is."""
-        with self._errors(repo_id):
+        with self._errors(repo_id, writes=True):
             self._api.create_repo(repo_id, private=private or None, exist_ok=True)
 
     def upload(
@@ -104,7 +107,7 @@ class HubClient:
 
         operations = [CommitOperationAdd(name, str(folder / name)) for name in names]
         deletions = [CommitOperationDelete(name) for name in to_delete]
-        with self._errors(repo_id):
+        with self._errors(repo_id, writes=True):
             done = self._api.create_commit(
                 repo_id, [*operations, *deletions], commit_message=message, parent_commit=parent
             )
@@ -117,7 +120,7 @@ class HubClient:
         return Path(path)
 
     @contextmanager
-    def _errors(self, repo_id: str, revision: str | None = None) -> Generator[None]:
+    def _errors(self, repo_id: str, revision: str | None = None, *, writes: bool = False) -> Generator[None]:
         """Turn what huggingface_hub raises into a UserError, without its stack and without the token."""
         from httpx2 import HTTPError
         from huggingface_hub import errors
@@ -133,7 +136,7 @@ class HubClient:
             do = f"see its branches and commits at {self.endpoint}/{repo_id}/commits/main"
             raise UserError(self.asked, f"{repo_id} has no revision {revision}", do) from None
         except errors.HfHubHTTPError as error:
-            raise self._refused(error, repo_id) from None
+            raise self._refused(error, repo_id, writes=writes) from None
         except (HTTPError, errors.LocalEntryNotFoundError) as error:
             found = f"no answer from {self.endpoint}: {_first_line(error)}"
             raise UserError(self.asked, found, f"check the network and {ENDPOINT}, then run it again") from None
@@ -148,7 +151,7 @@ class HubClient:
             found = f"{self.endpoint} and huggingface_hub do not agree: {_first_line(error)}"
             raise UserError(self.asked, found, "run it again; update huggingface_hub if it happens again") from None
 
-    def _refused(self, error: OSError, repo_id: str) -> UserError:
+    def _refused(self, error: OSError, repo_id: str, *, writes: bool) -> UserError:
         """The error for an answer with an HTTP status of 400 or more."""
         response = getattr(error, "response", None)
         status, headers = getattr(response, "status_code", 0), getattr(response, "headers", {})
@@ -158,6 +161,9 @@ class HubClient:
         if missing or status == 401:
             do = "check the name" + ("" if self._token else f"; a private one needs a token in {TOKEN}")
             return UserError(self.asked, f"there is no repository {repo_id}, or you may not see it", do)
+        if status == 403 and not writes:
+            found = f"{self.endpoint} does not let you read {repo_id}: {_first_line(error)}"
+            return UserError(self.asked, found, f"see {self.endpoint}/{repo_id} in a browser")
         if status == 403:
             do = f"give a token that may write there, and export {TOKEN}=..."
             return UserError(self.asked, f"the token in {TOKEN} may not write to {repo_id}", do)

@@ -115,8 +115,9 @@ def _check_config(path: Path, about: ExportAbout) -> None:
 def _check_card(path: Path, about: ExportAbout) -> None:
     """Other text of a card may have been edited on the hub."""
     sums = dict(CARD_SUM.findall(read_regular(path).decode("utf-8", "replace")))
-    if sums.get(WEIGHTS) != about.sha256[WEIGHTS]:
-        raise DamagedFile(f"{path}: the card describes other weights than {WEIGHTS}")
+    differ = [name for name, wanted in about.sha256.items() if sums.get(name) != wanted]
+    if differ:
+        raise DamagedFile(f"{path}: the card describes another {differ[0]}")
 
 
 def check_size(name: str, num_bytes: int) -> None:

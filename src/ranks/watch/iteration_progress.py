@@ -9,7 +9,7 @@ from ranks.engine.files.jsonl import number
 from ranks.engine.files.regular import DamagedFile
 from ranks.engine.files.strict_json import read_object
 from ranks.engine.runs.folder import PROGRESS_FILE
-from ranks.watch.lines import clean
+from ranks.errors import clean
 
 FRESH_S = 5.0
 """What has not changed for longer is over, or belongs to a run that was killed."""

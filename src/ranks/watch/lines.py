@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, TypeAlias, cast
 
 from ranks.engine.files.jsonl import number
+from ranks.errors import clean
 from ranks.progress import duration
 
 JsonRow: TypeAlias = Mapping[str, Any]
@@ -166,11 +167,6 @@ def size(num_bytes: Any) -> str:
     if num_bytes >= 2**30:
         return f"{num_bytes / 2**30:.1f} GiB"
     return f"{num_bytes / 2**20:.0f} MiB" if num_bytes >= 2**20 else f"{num_bytes / 2**10:.0f} KiB"
-
-
-def clean(text: str) -> str:
-    """The text without control characters, which a terminal would obey."""
-    return "".join(c if c.isprintable() else "?" for c in text.expandtabs(4))
 
 
 def iterations_done(row: JsonRow) -> int | None:

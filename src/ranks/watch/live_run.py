@@ -13,10 +13,9 @@ from typing import Any
 
 from ranks.engine.files.jsonl import number
 from ranks.engine.runs.folder import EVENTS_FILE, METRICS_FILE, SESSIONS_FILE, TELEMETRY_FILE, RunFolder
-from ranks.errors import UserError
+from ranks.errors import UserError, clean
 from ranks.progress import TimeLeft
 from ranks.watch.iteration_progress import IterationProgress
-from ranks.watch.lines import clean
 from ranks.watch.metric_groups import has_curve, is_phase, of_ranks_use
 from ranks.watch.run_facts import MOST_EVENTS, RUN_EVENTS, RowSums, RunFacts
 from ranks.watch.tail import JsonlTail

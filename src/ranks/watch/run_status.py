@@ -7,8 +7,8 @@ import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
+from ranks.errors import clean
 from ranks.progress import duration
-from ranks.watch.lines import clean
 from ranks.watch.live_run import LiveRun
 from ranks.watch.sparkline import BLOCKS, sparkline
 

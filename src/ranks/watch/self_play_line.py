@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ranks.engine.files.jsonl import number
-from ranks.watch.lines import JsonRow, clean, iterations_done
+from ranks.errors import clean
+from ranks.watch.lines import JsonRow, iterations_done
 
 DRAWN = "rollout/drawn/"
 RESULTS = {

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from ranks.cli.flags.parse import Positional, parse
 from ranks.cli.units import size
-from ranks.errors import UserError
+from ranks.errors import UserError, clean
 
 
 @dataclass(frozen=True)
@@ -38,14 +38,9 @@ def fetch(argv: Sequence[str]) -> int:
         raise UserError(f"{asked} --revision ''", "an empty name", "name a branch, a tag or a commit")
     done = fetch_model(HubClient(asked), repo_id, flags.revision, flags.out or Path("models") / repo_id)
     about = done.about
-    print(f"{done.folder}: {shown(about.workload)}, iteration {about.iteration:,}, commit {done.commit[:12]}")
+    print(f"{done.folder}: {clean(about.workload)}, iteration {about.iteration:,}, commit {done.commit[:12]}")
     print(f"  {len(about.sha256)} files of the model, {size(done.num_bytes)} in all, sha256 sums equal")
     if done.skipped:
-        print(f"  not downloaded: {', '.join(map(shown, done.skipped[:5]))}{', ...' if len(done.skipped) > 5 else ''}")
+        print(f"  not downloaded: {', '.join(map(clean, done.skipped[:5]))}{', ...' if len(done.skipped) > 5 else ''}")
     print("  model.py is code of its owner: read it before you import it")
     return 0
-
-
-def shown(name: str) -> str:
-    """A name of a repository without characters that a terminal obeys."""
-    return "".join(letter if letter.isprintable() else "?" for letter in name)

@@ -13,9 +13,8 @@ from ranks.cli.flags.parse import parse
 from ranks.engine.files.jsonl import last_rows, number
 from ranks.engine.runs.find_run import find_folder
 from ranks.engine.runs.folder import METRICS_FILE, RunFolder
-from ranks.errors import UserError
+from ranks.errors import UserError, clean
 from ranks.progress import duration
-from ranks.watch.lines import clean
 
 SHOWN = (
     "train/loss",

@@ -14,8 +14,7 @@ from ranks.cli.flags.parse import Positional, parse
 from ranks.engine.files.regular import DamagedFile, open_regular
 from ranks.engine.runs.find_run import find_folder
 from ranks.engine.runs.folder import RunFolder
-from ranks.errors import UserError
-from ranks.watch.lines import clean
+from ranks.errors import UserError, clean
 
 POLL_S = 0.5
 TAIL_BYTES = 2**20

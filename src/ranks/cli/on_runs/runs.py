@@ -19,7 +19,7 @@ from ranks.engine.files.regular import DamagedFile
 from ranks.engine.files.strict_json import read_object
 from ranks.engine.runs.find_run import run_folders
 from ranks.engine.runs.folder import CONFIG_FILE, EVENTS_FILE, METRICS_FILE, SESSIONS_FILE, RunFolder
-from ranks.watch.lines import clean
+from ranks.errors import clean
 from ranks.watch.run_facts import last_state
 
 MAIN_METRICS = ("match/rating", "val/episode_reward", "rollout/episode_reward", "val/loss", "train/loss")

@@ -20,9 +20,8 @@ from ranks.engine.files.jsonl import last_rows
 from ranks.engine.runs.find_run import find_folder
 from ranks.engine.runs.folder import SESSIONS_FILE, RunFolder
 from ranks.engine.runs.sessions import newest_state
-from ranks.errors import UserError
+from ranks.errors import UserError, clean
 from ranks.watch.console import ConsoleView
-from ranks.watch.lines import clean
 from ranks.watch.run_status import RunStatus
 from ranks.watch.sparkline import levels_of
 

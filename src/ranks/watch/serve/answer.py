@@ -7,8 +7,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from ranks.engine.files.jsonl import strict
+from ranks.errors import clean
 from ranks.progress import duration
-from ranks.watch.lines import clean, episode_reward, size, speeds
+from ranks.watch.lines import episode_reward, size, speeds
 from ranks.watch.live_run import LiveRun
 from ranks.watch.metric_groups import BY_RANK, RANK, TIME_HEADING, by_group, heading, of_ranks, phase
 from ranks.watch.run_facts import RunFacts
