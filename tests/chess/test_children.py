@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from ranks.chess.core import rules
 from ranks.chess.core.children import random_children
 from ranks.chess.core.moves import MAX_MOVES
-from ranks.chess.core.position import WORDS
+from ranks.chess.core.words import WORDS
 from ranks.chess.fen import parse_fen
 from tests.chess_value.boards import random_boards
 

@@ -17,7 +17,7 @@ from ranks import RunConfig, World
 from ranks.chess.board import Board
 from ranks.chess.core.children import random_children
 from ranks.chess.core.moves import MAX_MOVES
-from ranks.chess.core.rules import KEY_WORD
+from ranks.chess.core.words import KEY_WORD
 from ranks.engine.distributed.rendezvous.process_env import ProcessEnv
 from ranks.engine.files.jsonl import read_rows
 from ranks.errors import UserError

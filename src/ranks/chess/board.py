@@ -7,12 +7,9 @@ from typing import Literal
 
 import numpy as np
 
-from ranks.chess.core.position import WORDS
 from ranks.chess.core.rules import (
     CHECK,
-    CLOCKS_WORD,
     DRAW_KINDS,
-    KEY_WORD,
     START,
     draw_kind,
     legal,
@@ -20,6 +17,7 @@ from ranks.chess.core.rules import (
     play,
 )
 from ranks.chess.core.tables import Words
+from ranks.chess.core.words import CLOCKS_WORD, KEY_WORD, WORDS
 from ranks.chess.fen import format_fen, parse_fen, square_name
 from ranks.search.game import LOST
 
@@ -40,7 +38,7 @@ class Board:
     """A position with its history, so that repetitions are detected.
 
     `rows[ply]` is the position after `ply` moves: uint64[plies + 1, 13], in the format of
-    ranks.chess.core.position."""
+    ranks.chess.core.words."""
 
     def __init__(self, fen: str | None = None) -> None:
         """Set up the initial position or that of a FEN.

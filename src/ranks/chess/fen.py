@@ -7,14 +7,14 @@ from __future__ import annotations
 import numpy as np
 
 from ranks.chess.core.moves import MAX_MOVES
-from ranks.chess.core.position import WORDS
-from ranks.chess.core.rules import CHECK, CLOCKS_WORD, KEY_WORD, full_key, legal
+from ranks.chess.core.rules import CHECK, full_key, legal
 from ranks.chess.core.tables import KING, Words
+from ranks.chess.core.words import CASTLING_ROOKS, CASTLING_WORD, CLOCKS_WORD, KEY_WORD, WORDS
 from ranks.errors import UserError
 
 START_FEN = "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 0 1"
 PIECES = "pnbrqk"
-CASTLING = {"K": 7, "Q": 0, "k": 63, "q": 56}
+CASTLING = dict(zip("KQkq", CASTLING_ROOKS, strict=True))
 """The square of the rook of each castling right."""
 EXAMPLE = f"give six fields, as in {START_FEN}"
 EXTRA_PIECES = {"n": 2, "b": 2, "r": 2, "q": 1}
@@ -51,7 +51,7 @@ def format_fen(words: Words) -> str:
         for run in range(8, 1, -1):
             row = row.replace("1" * run, str(run))
         rows.append(row)
-    castling = "".join(letter for letter, rook in CASTLING.items() if int(words[9]) >> rook & 1) or "-"
+    castling = "".join(letter for letter, rook in CASTLING.items() if int(words[CASTLING_WORD]) >> rook & 1) or "-"
     en_passant = square_name(int(words[10]).bit_length() - 1) if words[10] else "-"
     clocks = int(words[CLOCKS_WORD])
     return f"{'/'.join(rows)} {'wb'[int(words[8])]} {castling} {en_passant} {clocks & 0xFFFF} {clocks >> 16 & 0xFFFF}"

@@ -15,9 +15,9 @@ import numpy as np
 from ranks.chess.board import Board
 from ranks.chess.core.moves import MAX_MOVES
 from ranks.chess.core.notation import describe, find, follow
-from ranks.chess.core.position import WORDS
 from ranks.chess.core.rules import legal, play
 from ranks.chess.core.tables import BETWEEN, DIAGONALS, KING, KNIGHT, PAWN, STRAIGHTS, Words
+from ranks.chess.core.words import WORDS
 from ranks.chess.fen import square_name
 
 KINDS = " PNBRQK"

@@ -2,7 +2,7 @@
 
 So equal labels in any order show that it was cleared before each. It can die or hang on a position, always or in the
 first process that meets it. Its `eval` says the same of white as its search would say without a past; "no eval": it has
-none.
+none; "odd eval": it is in other units; "leaves": the engine ends after its first `readyok`.
 """
 
 from __future__ import annotations
@@ -22,12 +22,13 @@ for line in sys.stdin:
         print("id name Small 1.0", *OPTIONS, "uciok", sep="\\n", flush=True)
     elif words[0] == "isready":
         print("readyok", flush=True)
+        if fault == "leaves": os._exit(0)
     elif words[0] == "ucinewgame":
         seen = 0
     elif words[0] == "position":
         fen = " ".join(words[2:])
     elif words[0] == "go" or words[0] == "eval" and fault != "no eval":
-        if fault not in ("none", "no eval") and fen.startswith(board):
+        if fault not in ("none", "no eval", "odd eval", "leaves") and fen.startswith(board):
             once = os.path.exists(marker)
             open(marker, "a").write(f"{os.getpid()} ")
             if not (once and fault.endswith("once")):
@@ -36,6 +37,7 @@ for line in sys.stdin:
         score = int(hashlib.sha256(fen.encode()).hexdigest(), 16) % 2001 - 1000
         if words[0] == "eval":
             white = "none (in check)" if board == fen else f"{score / 100:+.2f} (white side) [small]"
+            if fault == "odd eval": white = "(white) = 12 cp"
             print("| a table |", "", f"Final evaluation       {white}", "", sep="\\n", flush=True)
             continue
         score += 100 * seen

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 from pathlib import Path
@@ -167,6 +168,26 @@ def test_a_file_that_cannot_be_used_is_named_and_gives_no_labels(harm: object, t
     said.clear()
     assert np.array_equal(cache_of(tmp_path, said).look_up(BOARDS[:20]), CP[:20])
     assert said == []
+
+
+def test_a_file_that_the_system_does_not_open_is_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    cache_of(tmp_path).add(BOARDS[:10], CP[:10])
+    (file,) = files(cache_of(tmp_path))
+    opened = os.open
+
+    def refuse(path: Path, flags: int) -> int:
+        if path == file:
+            raise OSError(errno.EMFILE, "Too many open files")
+        return opened(path, flags)
+
+    said: list[str] = []
+    with monkeypatch.context() as patch:
+        patch.setattr("ranks.engine.files.regular.os.open", refuse)
+        cache = cache_of(tmp_path, said)
+        cache.refresh()
+        assert (cache.look_up(BOARDS[:10]) == NO_SCORE).all()
+    assert ["Too many open files; it is left alone" in line for line in said] == [True]
+    assert np.array_equal(cache_of(tmp_path).look_up(BOARDS[:10]), CP[:10])
 
 
 def test_a_cache_of_another_version_is_named_and_left_alone(tmp_path: Path) -> None:

@@ -28,7 +28,7 @@ from ranks.workloads.chess_value.labels.label import NO_SCORE
 from ranks.workloads.chess_value.labels.pool_process import PoolProcess, PoolSettings
 from ranks.workloads.chess_value.labels.position_keys import fresh_fens
 from ranks.workloads.chess_value.labels.teacher import TaughtLabels, Teacher, TeacherSettings, engines_here
-from ranks.workloads.chess_value.labels.teacher_engine import STATIC_AHEAD, TeacherEngine, find_teacher, limits_of
+from ranks.workloads.chess_value.labels.teacher_engine import STATIC_AHEAD, TeacherEngine, find_teacher, label_limits
 from ranks.workloads.chess_value.labels.units import MATE_CP, MOST_CP, clipped_cp, win_probability
 from tests.chess.uci.fake_engine import processes_of
 from tests.chess_value.boards import random_boards
@@ -40,7 +40,7 @@ BOARDS = random_boards(500)
 
 
 def scores(command: str, boards_N13: NDArray[np.uint64], engines: int, limit: str = "nodes:30") -> NDArray[np.int16]:
-    pool = EnginePool(find_teacher(command), limits_of(limit), engines, TIMEOUTS)
+    pool = EnginePool(find_teacher(command), label_limits(limit), engines, TIMEOUTS)
     cp_N = np.full(len(boards_N13), NO_SCORE, np.int16)
     for index, cp in pool.scores(boards_N13):
         assert cp_N[index] == NO_SCORE, "each position is labelled once"
@@ -92,9 +92,17 @@ def test_a_position_in_check_has_no_static_label(tmp_path: Path) -> None:
     assert np.flatnonzero(scores(command, BOARDS[:70], 1, "static") == NO_SCORE).tolist() == [5]
 
 
-def test_an_engine_without_static_evaluations_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="has no command `eval` as Stockfish has"):
-        scores(engine_command(tmp_path, "no eval"), BOARDS[:3], 1, "static")
+@pytest.mark.parametrize(
+    ("fault", "found"),
+    [
+        ("no eval", "has no command `eval` as Stockfish has"),
+        ("odd eval", r"\(white\) = 12 cp', which has no evaluation in pawns"),
+        ("leaves", "died with exit code 0"),
+    ],
+)
+def test_an_engine_without_static_evaluations_is_refused(fault: str, found: str, tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=found):
+        scores(engine_command(tmp_path, fault), BOARDS[:3], 1, "static")
 
 
 def test_many_positions_are_written_as_one_is() -> None:
@@ -123,7 +131,7 @@ def test_a_position_is_tried_twice_then_set_aside(fault: str, tries: int, limit:
     wanted = scores(engine_command(tmp_path), BOARDS[:12], 1, limit)
     said: list[str] = []
     command = find_teacher(engine_command(tmp_path, fault, board))
-    pool = EnginePool(command, limits_of(limit), 2, SHORT, said.append)
+    pool = EnginePool(command, label_limits(limit), 2, SHORT, said.append)
     found = dict(pool.scores(BOARDS[:12]))
     pool.close()
     assert len((tmp_path / "marker").read_text().split()) == tries
@@ -287,7 +295,7 @@ def test_engines_of_one_name_with_other_arguments_have_labels_of_their_own(tmp_p
     identities = set[str]()
     for net in ("A", "A", "B"):
         command = [*shlex.split(engine_command(tmp_path)), f"--weights={net}"]
-        engine = TeacherEngine(command, limits_of("nodes:5"), TIMEOUTS)
+        engine = TeacherEngine(command, label_limits("nodes:5"), TIMEOUTS)
         identities.add(engine.identity)
         engine.client.close()
     assert len(identities) == 2

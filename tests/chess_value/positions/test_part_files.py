@@ -9,13 +9,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
 
 from ranks.cli.main import main
 from ranks.errors import UserError
 from ranks.workloads.chess_value.labels.label import Labelled
 from ranks.workloads.chess_value.parts import LabelledParts
-from ranks.workloads.chess_value.positions.part_files import PartFiles, PartWriter, as_batch, part_files
+from ranks.workloads.chess_value.positions.part_files import PartWriter, open_parts, part_files
 from ranks.workloads.chess_value.positions.part_folder import files_of, writing_parts
 from tests.chess_value.boards import random_boards
 from tests.chess_value.labels.label_engine import engine_command
@@ -35,17 +34,12 @@ def write(folder: Path) -> list[Path]:
 def test_positions_are_read_by_id(tmp_path: Path) -> None:
     files = write(tmp_path)
     assert files == part_files(tmp_path, "train")
-    parts = PartFiles(files, as_batch)
+    parts = open_parts(files)
     assert (len(files), len(parts)) == (5, 250)
-    ids = torch.tensor([249, 0, 60, 59, 3, 0])
-    batch = parts.gather(ids)
-    assert batch.cp_B.tolist() == ids.tolist()
-    assert np.array_equal(batch.boards_B13.numpy().view(np.uint64), BOARDS[ids.numpy()])
-    assert parts.describe(0).count("/") == 7
-    assert parts.sha256 != PartFiles(files[:4], as_batch).sha256
-    state = PartFiles.__new__(PartFiles)
-    state.__setstate__(parts.__getstate__())
-    assert state.gather(ids).cp_B.tolist() == ids.tolist()
+    ids_B = np.array([249, 0, 60, 59, 3, 0])
+    found = parts.read(ids_B)
+    assert found.cp_N.tolist() == ids_B.tolist()
+    assert np.array_equal(found.boards_N13, BOARDS[ids_B])
 
 
 @pytest.mark.parametrize("sizes", [(250,), (60, 1, 89, 100), (1,) * 250 + (1,) * 50])
@@ -77,7 +71,7 @@ def test_damaged_files_and_used_folders_are_refused(tmp_path: Path) -> None:
         part_files(tmp_path, "train")
     files[2].write_bytes(content[:100])
     with pytest.raises(UserError, match=str(files[2])):
-        PartFiles(files, as_batch)
+        open_parts(files)
     with pytest.raises(UserError, match="no files of positions"):
         part_files(tmp_path, "validation")
 
@@ -127,3 +121,14 @@ def test_what_a_killed_command_left_is_removed(tmp_path: Path) -> None:
     with writing_parts(tmp_path) as writers:
         writers["train"].add(LABELLED)
     assert not left.exists()
+
+
+def test_a_link_to_a_folder_on_another_disk_stays(tmp_path: Path) -> None:
+    disk, link = tmp_path / "disk", tmp_path / "link"
+    link.symlink_to(disk)
+    with writing_parts(link) as writers:
+        writers["train"].add(LABELLED)
+    assert link.is_symlink()
+    assert [path.parent.parent for path in files_of(link, verify=True)["train"]] == [disk]
+    with pytest.raises(UserError, match="holds files of positions already"), writing_parts(link):
+        pass

@@ -16,9 +16,10 @@ from ranks.chess.engine.search.quiet import quiet_mask
 from ranks.chess.fen import format_fen, parse_fen
 from ranks.errors import UserError
 from ranks.workloads.chess_value.labels.label import NO_RESULT, NO_SCORE, SOURCES
+from ranks.workloads.chess_value.positions.check_files import check_files
 from ranks.workloads.chess_value.positions.filters import SeenKeys, mirrored
 from ranks.workloads.chess_value.positions.pgn_source import pgn_files
-from ranks.workloads.chess_value.positions.read_files import by_suffix, read_files
+from ranks.workloads.chess_value.positions.read_files import SourcePaths, by_suffix, read_files
 from ranks.workloads.chess_value.positions.sourced import SourcedPositions, SourceOptions, joined, sourced
 from tests.chess_value.boards import random_boards
 
@@ -209,6 +210,9 @@ def test_a_folder_is_read_whole_or_refused(tmp_path: Path) -> None:
     written(tmp_path / "lichess.pgn.zst", "")
     with pytest.raises(UserError, match=r"lichess\.pgn\.zst: it is not packed as \.gz"):
         read(tmp_path)
+    for paths in (SourcePaths(csv=[tmp_path / "a.csv.zst"]), SourcePaths(epd=[tmp_path / "a.epd.bz2"])):
+        with pytest.raises(UserError, match=r"a\.(csv\.zst|epd\.bz2): it is not packed as \.gz"):
+            check_files(paths)
 
 
 @pytest.mark.parametrize(

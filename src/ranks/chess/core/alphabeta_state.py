@@ -17,8 +17,9 @@ from numba import types
 from numpy.typing import NDArray
 
 from ranks.chess.core.moves import MAX_MOVES
-from ranks.chess.core.position import HALF_MOVES, WORDS
+from ranks.chess.core.position import HALF_MOVES
 from ranks.chess.core.tables import Words
+from ranks.chess.core.words import CLOCKS_WORD, KEY_WORD, WORDS
 
 MAX_DEPTH = 64
 LEVELS = 128
@@ -126,16 +127,16 @@ def set_root(state: SearchState, rows: Words, salt: int) -> None:
     """Make the last of these positions, uint64[plies + 1, 13], the root.
 
     A new `salt` empties the table."""
-    past = rows[:-1][-HISTORY:, WORDS - 1]
+    past = rows[:-1][-HISTORY:, KEY_WORD]
     begin = HISTORY - len(past)
     state.keys[begin:HISTORY] = past
     state.rows[0] = rows[-1]
     state.counters[BEGIN], state.counters[NODES] = begin, 0
     state.killers.fill(0)
     state.salt[0] = salt
-    window = rows[len(rows) - 1 - min(int(rows[-1, WORDS - 2] & HALF_MOVES), len(rows) - 1) :, WORDS - 1]
+    window = rows[len(rows) - 1 - min(int(rows[-1, CLOCKS_WORD] & HALF_MOVES), len(rows) - 1) :, KEY_WORD]
     state.repeated[0] = len(np.unique(window)) < len(window)
-    state.keys[HISTORY] = rows[-1, WORDS - 1]
+    state.keys[HISTORY] = rows[-1, KEY_WORD]
 
 
 def start(state: SearchState, moves: list[int], depth: int) -> None:

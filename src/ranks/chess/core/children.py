@@ -12,8 +12,9 @@ from numba import carray, float64, int64, types, uint16, uint64
 from numpy.typing import NDArray
 
 from ranks.chess.core.moves import MAX_MOVES, MOST_WORDS, generate, list_moves, room_for_sets
-from ranks.chess.core.position import WORDS, load, make, store
+from ranks.chess.core.position import load, make, store
 from ranks.chess.core.tables import Words
+from ranks.chess.core.words import WORDS
 from ranks.jit import kernel
 
 

@@ -9,9 +9,9 @@ from numba import types
 from numpy.typing import NDArray
 
 from ranks.chess.core.moves import MAX_MOVES, Moves
-from ranks.chess.core.position import WORDS
 from ranks.chess.core.rules import CHECK, LEGAL, legal, play
 from ranks.chess.core.tables import Words
+from ranks.chess.core.words import WORDS
 from ranks.jit import kernel
 from ranks.search.game import MOVES, PLAY_TYPE, STATES
 

@@ -1,14 +1,4 @@
-"""A position as 13 words of 64 bits (104 bytes).
-
-Positions are stored and sent to the net in the same form.
-
-    word   0 pawns    1 knights   2 bishops   3 rooks   4 queens   5 kings      bitboards, both sides together
-           6 white    7 black                                                  bitboards, all kinds together
-           8 side           0 white to move, 1 black
-           9 castling       bitboard of the rooks (a1, h1, a8, h8) that may still castle
-          10 en_passant     bitboard of the en passant square, set only where the capture is legal
-          11 clocks         halfmove clock | full move number << 16 | repetitions << 32
-          12 key            Zobrist hash (Zobrist 1970) of words 0 to 10
+"""A position in the registers of a kernel: loaded from its 13 words, changed by a move, stored again.
 
 A move is 16 bits: from | to << 6 | promotion << 12, with promotion 1 knight, 2 bishop, 3 rook, 4
 queen; castling is the king's move by two squares.
@@ -26,7 +16,6 @@ from ranks.chess.core.bits import DARK, ONE, SIX, SQUARE, TWO, ZERO, Word, bit, 
 from ranks.chess.core.tables import CASTLING_KEPT, EN_PASSANT_KEYS, KEYS, KING, KNIGHT, PAWN, SIDE_KEY
 from ranks.jit import helper
 
-WORDS = 13
 HALF_MOVES = np.uint64(0xFFFF)
 """The part of `clocks` that holds the halfmove clock: half moves since a capture or pawn move."""
 FULL_MOVE = np.uint64(1 << 16)

@@ -21,7 +21,6 @@ from ranks.chess.core.moves import (
 from ranks.chess.core.position import (
     HALF_MOVES,
     REPETITION,
-    WORDS,
     Position,
     insufficient_material,
     key_of,
@@ -30,13 +29,12 @@ from ranks.chess.core.position import (
     store,
 )
 from ranks.chess.core.tables import Words
+from ranks.chess.core.words import CLOCKS_WORD, KEY_WORD, WORDS
 from ranks.jit import helper, kernel
 from ranks.search.game import DRAWN, LEGAL_MOVES, LOST, MOVES, PLAY, STATES, Game
 from ranks.splitmix64 import GOLDEN_GAMMA_U64
 
 mix = helper(splitmix64.mix)
-KEY_WORD = 12
-CLOCKS_WORD = 11
 FIFTY_MOVES = np.uint64(100)
 EIGHT = np.uint64(8)
 """The halfmove clock below which a third repetition is impossible."""

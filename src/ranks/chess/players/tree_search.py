@@ -12,8 +12,9 @@ import numpy as np
 from ranks.chess.board import Board
 from ranks.chess.core.evaluation import CP_PER_DECADE, expected_outcomes
 from ranks.chess.core.position import HALF_MOVES
-from ranks.chess.core.rules import CHESS, CLOCKS_WORD
+from ranks.chess.core.rules import CHESS
 from ranks.chess.core.tables import Words
+from ranks.chess.core.words import CLOCKS_WORD
 from ranks.chess.players.player import Choice, Info, Limits
 from ranks.chess.players.spec import no_options, number
 from ranks.chess.players.time_plan import time_plan

@@ -8,6 +8,7 @@ import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from types import MappingProxyType
 
 from ranks.chess.board import Board
 from ranks.chess.players.player import Choice, Forfeit, Limits
@@ -34,12 +35,15 @@ class UciPlayer:
         options: Mapping[str, str],
         nodes: int | None = None,
         timeouts: Timeouts = DEFAULT_TIMEOUTS,
+        *,
+        if_known: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
-        """Start the engine and set its options.
+        """Start the engine and set its options, and those of `if_known` that it has.
 
         Raises UserError if it is no UCI engine or has no such option."""
         self.name, self.nodes = name, nodes
         self._command, self._options, self._timeouts = list(command), dict(options), timeouts
+        self._if_known = dict(if_known)
         try:
             self._client = start_again_if_lost(self._open)
         except Forfeit as fault:
@@ -87,11 +91,12 @@ class UciPlayer:
         return client
 
     def _set_options(self, client: UciClient) -> None:
-        for given, value in self._options.items():
+        known = {name: value for name, value in self._if_known.items() if name.lower() in client.options}
+        for given, value in {**known, **self._options}.items():
             option = client.options.get(given.lower())
             asked = f"the player '{self.name}'"
             if option is None:
-                names = [known.name for known in client.options.values()]
+                names = [each.name for each in client.options.values()]
                 do = nearest(given, names, f"it has {', '.join(names) or 'none'}")
                 raise UserError(asked, f"{client.name} has no option '{given}'", do)
             refusal = option.refusal(value)

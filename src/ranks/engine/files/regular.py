@@ -18,6 +18,10 @@ class DamagedFile(Exception):
     names it."""
 
 
+class UnreadableFile(DamagedFile):
+    """A file that the system does not let us read now. Its content may be intact."""
+
+
 def open_regular(path: Path, *, follow: bool = False) -> BufferedReader:
     """Open a regular file for reading. Raises DamagedFile. `follow`: the path may be a link.
 
@@ -30,7 +34,9 @@ def open_regular(path: Path, *, follow: bool = False) -> BufferedReader:
     except FileNotFoundError:
         raise DamagedFile(f"{path}: missing") from None
     except (OSError, ValueError) as error:
-        raise DamagedFile(f"{path}: {'a link' if path.is_symlink() else reason(error)}") from None
+        if path.is_symlink():
+            raise DamagedFile(f"{path}: a link") from None
+        raise UnreadableFile(f"{path}: {reason(error)}") from None
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
         raise DamagedFile(f"{path}: not a regular file")
@@ -49,7 +55,7 @@ def read_regular(path: Path, *, size: int | None = None, follow: bool = False) -
         try:
             content = file.read(found + 1)
         except OSError as error:
-            raise DamagedFile(f"{path}: {reason(error)}") from None
+            raise UnreadableFile(f"{path}: {reason(error)}") from None
     if len(content) != found:
         raise DamagedFile(f"{path}: it changed while it was read")
     return content
@@ -63,7 +69,7 @@ def sha256_regular(path: Path, *, size: int) -> str:
         try:
             return hashlib.file_digest(file, "sha256").hexdigest()
         except OSError as error:
-            raise DamagedFile(f"{path}: {reason(error)}") from None
+            raise UnreadableFile(f"{path}: {reason(error)}") from None
 
 
 def check_size(file: BufferedReader, path: Path, size: int) -> None:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from ranks.chess.core.words import KEY_WORD
 from ranks.selfplay import Encoding, Positions
 from ranks.workloads.chess_spiking.config import NetConfig
 from ranks.workloads.chess_spiking.moves import move_indices
 from ranks.workloads.chess_spiking.net.coding import rate_code
-from ranks.workloads.chess_spiking.planes import KEY, black_to_move, input_planes, origin_planes
+from ranks.workloads.chess_spiking.planes import black_to_move, input_planes, origin_planes
 
 
 def encoding_of(net: NetConfig, seed: int) -> Encoding:
@@ -23,7 +24,7 @@ def encoding_of(net: NetConfig, seed: int) -> Encoding:
             found = origin_planes(positions.states_BW, positions.moves_BM, positions.num_moves_B, dtype)
         else:
             found = input_planes(positions.states_BW, dtype)
-        return rate_code(found, positions.states_BW[:, KEY], seed, net.steps) if is_rate_coded else found
+        return rate_code(found, positions.states_BW[:, KEY_WORD], seed, net.steps) if is_rate_coded else found
 
     def indices(positions: Positions) -> Tensor:
         black_B = black_to_move(positions.states_BW)

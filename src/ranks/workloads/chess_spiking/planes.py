@@ -1,6 +1,6 @@
 """The net's input planes, unpacked from bitboards on the device.
 
-Legend: B positions, W = 13 words of a position (ranks.chess.core.position), P planes, K = 6 kinds of
+Legend: B positions, W = 13 words of a position (ranks.chess.core.words), P planes, K = 6 kinds of
 pieces, 64 squares or 8 ranks and 8 files, M most moves of a position in the batch.
 
 The board is seen from the side to move: for black, ranks are mirrored and colours exchanged. Plane
@@ -24,11 +24,18 @@ import functools
 import torch
 from torch import Tensor
 
+from ranks.chess.core.words import (
+    BLACK_WORD,
+    CASTLING_ROOKS,
+    CASTLING_WORD,
+    CLOCKS_WORD,
+    EN_PASSANT_WORD,
+    KINDS,
+    SIDE_WORD,
+    WHITE_WORD,
+)
+
 PLANES, ORIGIN_PLANES = 20, 13
-WHITE, BLACK, SIDE, CASTLING, EN_PASSANT, CLOCKS, KEY = 6, 7, 8, 9, 10, 11, 12
-"""The words after those of the six kinds of pieces."""
-CASTLING_ROOKS = (7, 0, 63, 56)
-"""The squares of the rooks for own short and long castling and the other side's, for white."""
 
 
 @functools.cache
@@ -39,20 +46,20 @@ def castling_rooks(device: torch.device) -> Tensor:
 
 def black_to_move(states_BW: Tensor) -> Tensor:
     """int64[B]: 1 where black is to move, else 0."""
-    return states_BW[:, SIDE]
+    return states_BW[:, SIDE_WORD]
 
 
 def input_planes(states_BW: Tensor, dtype: torch.dtype) -> Tensor:
     """[B, 20, 8, 8] from int64[B, 13], the bits of the chess core's words."""
     flip_B1 = 56 * black_to_move(states_BW)[:, None]
     pieces_B12 = _own_and_other(states_BW)
-    boards_BP = torch.cat([pieces_B12, states_BW[:, EN_PASSANT : EN_PASSANT + 1]], 1)
+    boards_BP = torch.cat([pieces_B12, states_BW[:, EN_PASSANT_WORD : EN_PASSANT_WORD + 1]], 1)
     squares_B164 = (_squares(states_BW) ^ flip_B1)[:, None]
     boards_BP64 = (boards_BP[:, :, None] >> squares_B164) & 1
 
     rooks_4 = castling_rooks(states_BW.device)
-    castling_B4 = (states_BW[:, CASTLING : CASTLING + 1] >> (rooks_4 ^ flip_B1)) & 1
-    clocks_B1 = states_BW[:, CLOCKS : CLOCKS + 1]
+    castling_B4 = (states_BW[:, CASTLING_WORD : CASTLING_WORD + 1] >> (rooks_4 ^ flip_B1)) & 1
+    clocks_B1 = states_BW[:, CLOCKS_WORD : CLOCKS_WORD + 1]
     halfmove_B1 = (clocks_B1 & 0xFFFF).to(dtype) / 100
     seen_B1 = ((clocks_B1 >> 32) > 0).to(dtype)
     flags_BP = torch.cat([castling_B4.to(dtype), halfmove_B1.clamp(max=1), seen_B1, torch.ones_like(seen_B1)], 1)
@@ -80,10 +87,10 @@ def origin_planes(states_BW: Tensor, moves_BM: Tensor, num_moves_B: Tensor, dtyp
 def _own_and_other(states_BW: Tensor) -> Tensor:
     """int64[B, 12]: bitboards of the own pieces by kind, then of the other side's."""
     black_B1 = black_to_move(states_BW)[:, None] != 0
-    white_B1, theirs_B1 = states_BW[:, WHITE : WHITE + 1], states_BW[:, BLACK : BLACK + 1]
+    white_B1, theirs_B1 = states_BW[:, WHITE_WORD : WHITE_WORD + 1], states_BW[:, BLACK_WORD : BLACK_WORD + 1]
     own_B1 = torch.where(black_B1, theirs_B1, white_B1)
     other_B1 = torch.where(black_B1, white_B1, theirs_B1)
-    kinds_BK = states_BW[:, :WHITE]
+    kinds_BK = states_BW[:, :KINDS]
     return torch.cat([kinds_BK & own_B1, kinds_BK & other_B1], 1)
 
 

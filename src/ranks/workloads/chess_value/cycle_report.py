@@ -10,12 +10,10 @@ import time
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from ranks.engine.files.jsonl import number
 from ranks.engine.update.step import StepStats
-from ranks.watch.tail import JsonlTail
 from ranks.workloads.chess_value.labelling.labeller import LabelledPart
 
 GOAL_ELO = 2000.0
@@ -172,11 +170,6 @@ def strength_lines(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
             if reached is not None
             else f"{rated[-1][0]:.2f} hours: no two ratings in a row were {goal}"
         )
-
-
-def read_rows(run: Path) -> list[dict[str, Any]]:
-    """The rows of a run's metrics.jsonl."""
-    return list(JsonlTail(run / "metrics.jsonl").read().rows)
 
 
 def _with_hours(rows: Sequence[Mapping[str, Any]]) -> Iterator[tuple[float, Mapping[str, Any]]]:

@@ -73,7 +73,7 @@ def validate(model: nn.Module, positions: HasPositions, mix: float, world: World
 
 def validation_loss(model: nn.Module, labelled: Labelled, mix: float, bins: int, device: torch.device) -> Loss:
     """The loss of `value_loss` with a metric for each source, and for each of `bins` equal ranges of the win
-    probability the sum of its errors and the number of positions."""
+    probability the sum of its errors and the number of labelled positions."""
     batch = to_batch(labelled, kind_of(model), device)
     probability_B = torch.sigmoid(model(*batch.inputs))
     target_B, weight_B = target(batch, mix)
@@ -87,7 +87,7 @@ def validation_loss(model: nn.Module, labelled: Labelled, mix: float, bins: int,
     for number in range(bins):
         mine_B = (bin_B == number).to(error_B.dtype)
         metrics[f"bin_{number}_error"] = (error_B * mine_B).sum(), 1
-        metrics[f"bin_{number}_count"] = mine_B.sum(), 1
+        metrics[f"bin_{number}_count"] = (mine_B * weight_B).sum(), 1
     return Loss(error_B.square().sum(), len(error_B), **metrics)
 
 
@@ -95,7 +95,7 @@ def calibration_error(found: Mapping[str, float], bins: int) -> float:
     """How far the mean of the predicted win probability is from the mean target in its range, as a mean over
     positions (Naeini et al. 2015: expected calibration error)."""
     wrong = sum(abs(found[f"bin_{number}_error"]) for number in range(bins))
-    return wrong / sum(found[f"bin_{number}_count"] for number in range(bins))
+    return wrong / max(1.0, sum(found[f"bin_{number}_count"] for number in range(bins)))
 
 
 def evaluate(model: nn.Module, cfg: Config, world: World) -> dict[str, float]:

@@ -8,6 +8,8 @@ from contextlib import closing
 from functools import partial
 
 from ranks.engine.distributed.world import World
+from ranks.engine.files.jsonl import read_rows
+from ranks.engine.runs.folder import METRICS_FILE
 from ranks.engine.runs.run import Run
 from ranks.engine.runs.summary import Summary
 from ranks.engine.sharding.batch import StepBatch
@@ -17,7 +19,7 @@ from ranks.nets.channels_last import use_channels_last
 from ranks.selfplay.snapshots import Snapshots
 from ranks.workloads.chess_value.batches import batches_for
 from ranks.workloads.chess_value.config import Config
-from ranks.workloads.chess_value.cycle_report import CycleReport, MatchTime, read_rows, strength_lines
+from ranks.workloads.chess_value.cycle_report import CycleReport, MatchTime, strength_lines
 from ranks.workloads.chess_value.evaluation import VALIDATION, validate
 from ranks.workloads.chess_value.file_positions import FilePositions
 from ranks.workloads.chess_value.game_engines import GameEngines, find_game_engines
@@ -92,6 +94,7 @@ def train(cfg: Config, world: World) -> Summary:
             last = cycle + 1 == cfg.iterations
             if last:
                 learn(window.final_batches(cfg.global_batch, cfg.final_passes), report, run)
+            world.session.drain()  # what follows sees the weights of the last update
             snapshots.take(cycle)
             run.log(results_of(played.games), prefix="rollout")
             scores = validate(net, held_out, cfg.result_mix, world)
@@ -107,7 +110,7 @@ def train(cfg: Config, world: World) -> Summary:
                 world.session.warn(too_long)
             run.save(score=matches.checkpoint_score)
         if world.rank == 0:
-            for line in strength_lines(read_rows(run.folder.path)):
+            for line in strength_lines(read_rows(run.folder.path / METRICS_FILE)):
                 world.session.note(line)
     return run.finish(export=net)
 

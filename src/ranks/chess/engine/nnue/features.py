@@ -112,7 +112,7 @@ def _output_buckets(boards_N13: Words, bucket_N: NDArray[np.int8]) -> None:
 def active_features(boards_N13: Words) -> NDArray[np.int16]:
     """int16[N, 2, MAX_ACTIVE]: the features of the side to move, then of the other side, padded with -1.
 
-    boards: uint64[N, 13], positions as in `ranks.chess.core.position`."""
+    boards: uint64[N, 13], positions as in `ranks.chess.core.words`."""
     features_N2A = np.empty((len(boards_N13), 2, MAX_ACTIVE), np.int16)
     _active_features(np.ascontiguousarray(boards_N13), features_N2A)
     return features_N2A

@@ -22,8 +22,8 @@ from numpy.typing import NDArray
 
 from ranks.chess.core.alphabeta_state import HISTORY, LEVELS, UNKNOWN
 from ranks.chess.core.moves import MAX_MOVES, MOST_WORDS
-from ranks.chess.core.position import WORDS
 from ranks.chess.core.tables import Words
+from ranks.chess.core.words import WORDS
 from ranks.chess.engine.nnue.inference import NET_ARRAYS, NetArrays
 from ranks.chess.engine.search.transpositions import GENERATIONS
 

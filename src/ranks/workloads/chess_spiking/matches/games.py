@@ -14,7 +14,8 @@ from typing import NamedTuple
 import numpy as np
 from torch import nn
 
-from ranks.chess.core.rules import CHESS, CLOCKS_WORD
+from ranks.chess.core.rules import CHESS
+from ranks.chess.core.words import CLOCKS_WORD
 from ranks.engine.distributed.world import World
 from ranks.engine.update.evaluate import eval_mode
 from ranks.search.evaluation import BoolArray, Evaluator, Int64Array

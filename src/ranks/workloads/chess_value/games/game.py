@@ -15,11 +15,10 @@ from numpy.typing import NDArray
 
 from ranks.chess.board import Board
 from ranks.chess.players.player import Limits, Player
-from ranks.workloads.chess_value.labels.label import NO_RESULT
+from ranks.workloads.chess_value.labels.label import NO_RESULT, RESULTS
 from ranks.workloads.chess_value.players.score_units import label_cp
 from ranks.workloads.chess_value.tasks.worker import Interrupted
 
-RESULTS = {"1-0": 1, "0-1": -1, "1/2-1/2": 0}
 DECIDED_CP, DECIDED_PLIES = 1562, 4
 """A game ends as won when so many moves in a row were played with at least this score for the same side, in the unit of
 labels: a win probability of 98 %, and 2,500 centipawns of the engine."""

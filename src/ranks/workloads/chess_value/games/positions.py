@@ -9,12 +9,12 @@ import numpy as np
 import torch
 
 from ranks.chess.core.children import random_children
-from ranks.chess.core.rules import KEY_WORD
+from ranks.chess.core.words import KEY_WORD
 from ranks.engine.sharding import rng
 from ranks.workloads.chess_value.games.cycle_games import CycleGames
 from ranks.workloads.chess_value.games.game import boards_of
 from ranks.workloads.chess_value.labels.label import NO_RESULT, NO_SCORE, SOURCES
-from ranks.workloads.chess_value.positions.filters import SeenKeys, chosen
+from ranks.workloads.chess_value.positions.filters import SeenKeys, filter_positions
 from ranks.workloads.chess_value.positions.sourced import SourcedPositions, for_white, joined
 
 CHUNK, TRIED_FOR_EACH = 1 << 14, 4
@@ -58,13 +58,13 @@ def positions_of(
             )
         )
     seen = SeenKeys()
-    found = chosen(joined(parts), seen, quiet=quiet, mirror=mirror)
+    found = filter_positions(joined(parts), seen, quiet=quiet, mirror=mirror)
     if not children:
         return found
     key = rng.key(seed, "value/children", cycle)
     each = min(children, max(1, TRIED_FOR_EACH * most // max(1, found.num_positions)))
     chunks = [found.take(slice(at, at + CHUNK)) for at in range(0, found.num_positions, CHUNK)]
-    after = [chosen(children_of(chunk, each, key), seen, quiet=quiet, mirror=mirror) for chunk in chunks]
+    after = [filter_positions(children_of(chunk, each, key), seen, quiet=quiet, mirror=mirror) for chunk in chunks]
     return joined([found, *after])
 
 

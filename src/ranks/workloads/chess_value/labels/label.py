@@ -1,6 +1,6 @@
 """Positions with their labels.
 
-Legend: N positions, 13 words of a position (ranks.chess.core.position).
+Legend: N positions, 13 words of a position (ranks.chess.core.words).
 """
 
 from __future__ import annotations
@@ -14,6 +14,8 @@ NO_SCORE = -32768
 """In place of the centipawns: no score is known."""
 NO_RESULT = 2
 """In place of the result: nobody knows how the game would have ended."""
+RESULTS = {"1-0": 1, "0-1": -1, "1/2-1/2": 0}
+"""For white."""
 SOURCES = ("own", "stockfish", "pgn", "csv", "epd")
 """Where a position is from: own games, games against Stockfish, files."""
 

@@ -7,7 +7,8 @@
 
 A file is written durably, read back and renamed, as the kept files of a run are. Several runs may add files at the same
 time; each sees those of the others at its next look-up. Small files are merged. When all files together exceed the
-limit, the oldest are dropped. A damaged file is named and removed: its labels are computed again.
+limit, the oldest are dropped. A damaged file is named and removed: its labels are computed again. One that the system
+does not let us read is named and left alone.
 
 Legend: N positions.
 """
@@ -29,7 +30,7 @@ from ranks.cache_home import cache_home
 from ranks.data.prepared.say import say
 from ranks.engine.files.disk import remove, write_durably, writing
 from ranks.engine.files.lock import tried
-from ranks.engine.files.regular import DamagedFile
+from ranks.engine.files.regular import DamagedFile, UnreadableFile
 from ranks.engine.runs.kept.kept_file import KeptFile
 from ranks.engine.runs.kept.kept_folder import KeptFolder
 from ranks.workloads.chess_value.labels.cache_file import (
@@ -80,6 +81,7 @@ class LabelCache:
             report(f"the label cache {other} is of another version of ranks: it is left alone and not used")
         self._folder = KeptFolder(self.path)
         self._labels: dict[KeptFile, CachedLabels] = {}
+        self._unreadable: set[KeptFile] = set()
         self._has_own_limit = most_bytes is not None
         self.most_bytes = self._limit() if most_bytes is None else self._set_limit(most_bytes)
         self.refresh()
@@ -132,7 +134,7 @@ class LabelCache:
         for gone in self._labels.keys() - set(files):
             del self._labels[gone]
         for file in files:
-            if file not in self._labels:
+            if file not in self._labels and file not in self._unreadable:
                 self._take(file)
 
     def all_labels(self) -> CachedLabels:
@@ -166,10 +168,13 @@ class LabelCache:
             yield self._folder.write(FILES, time.time_ns() // 1000, part.arrays(self.about))
 
     def _take(self, file: KeptFile) -> None:
-        """Verify a file and map it. One that is damaged is named and removed."""
+        """Verify a file and map it. One that is damaged is named and removed; one that cannot be read is named."""
         try:
             self._folder.verify(file)
             self._labels[file] = labels_of(self._folder.open(file), self.about)
+        except UnreadableFile as problem:
+            self._unreadable.add(file)
+            self._report(f"the label cache: {problem}; it is left alone, its labels are not used")
         except (DamagedFile, UnfitLabels) as problem:
             path = self.path / file.path
             if os.path.lexists(path):  # another run may have merged it into a new file

@@ -23,7 +23,7 @@ from ranks.chess.uci.timeouts import DEFAULT_TIMEOUTS, Timeouts
 from ranks.errors import UserError
 from ranks.workloads.chess_value.helper_process import HelperProcess
 from ranks.workloads.chess_value.labels.engine_pool import EnginePool
-from ranks.workloads.chess_value.labels.teacher_engine import limits_of
+from ranks.workloads.chess_value.labels.teacher_engine import label_limits
 from ranks.workloads.chess_value.rank_connection import RankConnection
 
 BATCH_S = 0.5
@@ -96,7 +96,7 @@ def main(argv: Sequence[str]) -> None:
 
 def serve(connection: RankConnection, settings: PoolSettings) -> None:
     """Score what the rank sends. Raises UserError, and EOFError at the end."""
-    limits = limits_of(settings.limit)
+    limits = label_limits(settings.limit)
     pool = EnginePool(
         settings.command, limits, settings.engines, settings.timeouts, lambda text: connection.send(("line", text))
     )

@@ -3,7 +3,7 @@
 A label is a function of the pieces, the side to move, castling and en passant. Engines also count the halfmove clock,
 so all positions are labelled with the clock at 0; else two positions with one key would have two labels.
 
-Legend: N positions, 13 words of a position (ranks.chess.core.position).
+Legend: N positions, 13 words of a position (ranks.chess.core.words).
 """
 
 from __future__ import annotations
@@ -11,13 +11,11 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from ranks.chess.core.rules import CLOCKS_WORD, KEY_WORD
+from ranks.chess.core.words import CASTLING_WORD, CLOCKS_WORD, EN_PASSANT_WORD, KEY_WORD, SIDE_WORD
 from ranks.chess.fen import CASTLING as CASTLING_ROOKS
 from ranks.chess.fen import square_name
 from ranks.splitmix64 import GOLDEN_GAMMA, MIX_1, MIX_2
 
-SIDE, CASTLING, EN_PASSANT = 8, 9, 10
-"""Words of a position."""
 LETTERS = np.frombuffer(b"1PNBRQKpnbrqk", np.uint8)
 """Of an empty square, white's pieces and black's."""
 
@@ -50,7 +48,7 @@ def fresh_fens(boards_N13: NDArray[np.uint64]) -> list[str]:
     for run in range(8, 1, -1):
         text = text.replace("1" * run, str(run))
     ranks = text.split("/")
-    fields = boards_N13[:, [SIDE, CASTLING, EN_PASSANT]].tolist()
+    fields = boards_N13[:, [SIDE_WORD, CASTLING_WORD, EN_PASSANT_WORD]].tolist()
     return [_fen("/".join(ranks[8 * row : 8 * row + 8]), *found) for row, found in enumerate(fields)]
 
 

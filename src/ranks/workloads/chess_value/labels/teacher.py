@@ -19,7 +19,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ranks.chess.core.rules import KEY_WORD
+from ranks.chess.core.words import KEY_WORD
 from ranks.chess.uci.timeouts import DEFAULT_TIMEOUTS, Timeouts
 from ranks.data.prepared.say import say
 from ranks.engine.config import HANG_TIMEOUT, hang_timeout_s

@@ -35,7 +35,7 @@ FINAL = b"Final evaluation"
 WITHOUT = "or train with --labels search or --labels outcome"
 
 
-def limits_of(text: str) -> Limits | None:
+def label_limits(text: str) -> Limits | None:
     """nodes:1000 or depth:8; None for static. Raises UserError."""
     if text == STATIC:
         return None
@@ -152,16 +152,28 @@ class TeacherEngine:
         scores: list[PositionScore] = []
         for line in lines:
             if line.startswith(FINAL) and self.tasks:
-                task = self.tasks.popleft()
-                scores.append(PositionScore(task.number, static_cp(line, task.fen)))
+                cp = self._static_cp(line, self.tasks[0].fen)
+                scores.append(PositionScore(self.tasks.popleft().number, cp))
         return scores
+
+    def _static_cp(self, line: bytes, fen: str) -> int:
+        try:
+            return static_cp(line, fen)
+        except (ValueError, IndexError, OverflowError):
+            shown = line.decode(errors="replace")[:80]
+            raise self.client.forfeit(f"wrote '{shown}', which has no evaluation in pawns") from None
 
     def _check_static(self) -> None:
         """Evaluate the start position. Raises Forfeit where the engine cannot."""
-        self.client.process.send("position startpos\neval\n")
+        try:
+            self.client.process.send("position startpos\neval\n")
+        except OSError as error:
+            raise self.client.gone() from error
         self.client.ready()
-        if not any(line.startswith(FINAL.decode()) for line in self.client.process.last_lines):
+        found = [line for line in self.client.process.last_lines if line.startswith(FINAL.decode())]
+        if not found:
             raise self.client.forfeit("has no command `eval` as Stockfish has, which writes 'Final evaluation'")
+        self._static_cp(found[-1].encode(), "")
 
     def _score(self, lines: list[bytes]) -> int:
         """The last exact score of the best line, among those before `bestmove`."""

@@ -8,7 +8,7 @@ from functools import partial
 from ranks.chess.commands.players import make_player
 from ranks.chess.match.net_rating import LADDER
 from ranks.chess.players.player import Player
-from ranks.chess.uci.player import find_command
+from ranks.chess.uci.player import UciPlayer, find_command
 from ranks.errors import UserError
 from ranks.workloads.chess_value.players.net_player import OpenPlayer
 
@@ -37,7 +37,8 @@ def has_stockfish() -> bool:
 
 def open_stockfish(command: str, nodes: int) -> Player:
     """Stockfish, or another engine of this command, with nodes for each move. Raises UserError where there is none."""
-    return make_player(f"uci:{command}@{nodes}?Threads=1&Hash=16")
+    name = f"uci:{command}@{nodes}"
+    return UciPlayer(name, find_command(command, name), {}, nodes, if_known={"Threads": "1", "Hash": "16"})
 
 
 def nearest_rungs(rating: float | None, known: Collection[str]) -> tuple[str, ...]:

@@ -5,7 +5,7 @@
     resnet    17 planes seen from the side to move: own pawns to king, the other side's, castling rights (own short,
               own long, the other's), ones. For black, ranks are mirrored and colours exchanged.
 
-Legend: B positions, 13 words of a position (ranks.chess.core.position), P planes, 64 squares from a1.
+Legend: B positions, 13 words of a position (ranks.chess.core.words), P planes, 64 squares from a1.
 """
 
 from __future__ import annotations
@@ -13,30 +13,28 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from ranks.chess.core.words import BLACK_WORD, CASTLING_ROOKS, CASTLING_WORD, KINDS, SIDE_WORD, WHITE_WORD
+
 CNN_PLANES, CNN_FLAGS = 13, 4
 RESNET_PLANES = 17
-KINDS = 6
-WHITE, BLACK, SIDE, CASTLING = 6, 7, 8, 9
-"""The words after those of the six kinds of pieces."""
-WHITE_ROOKS = (7, 0, 63, 56)
-"""Squares of the rooks of white's short and long castling, then of black's."""
 
 
 def cnn_planes(boards_B13: Tensor, dtype: torch.dtype = torch.float32) -> tuple[Tensor, Tensor]:
     """[B, 13, 8, 8] and [B, 4] from int64[B, 13], the bits of the words."""
-    kinds_B6, white_B1, black_B1 = boards_B13[:, :KINDS], boards_B13[:, WHITE, None], boards_B13[:, BLACK, None]
+    kinds_B6 = boards_B13[:, :KINDS]
+    white_B1, black_B1 = boards_B13[:, WHITE_WORD, None], boards_B13[:, BLACK_WORD, None]
     pieces_B12 = torch.cat([kinds_B6 & white_B1, kinds_B6 & black_B1], 1)
     pieces_B12_64 = _unpack(pieces_B12, _squares(boards_B13)).to(dtype)
-    white_to_move_B1 = (boards_B13[:, SIDE, None] == 0).to(dtype)
+    white_to_move_B1 = (boards_B13[:, SIDE_WORD, None] == 0).to(dtype)
     planes_BP64 = torch.cat([pieces_B12_64, white_to_move_B1[:, None].expand(-1, 1, 64)], 1)
     return planes_BP64.unflatten(2, (8, 8)), _castling(boards_B13, flip_B1=0).to(dtype)
 
 
 def resnet_planes(boards_B13: Tensor, dtype: torch.dtype = torch.float32) -> Tensor:
     """[B, 17, 8, 8] from int64[B, 13]."""
-    black_B1 = boards_B13[:, SIDE, None]
+    black_B1 = boards_B13[:, SIDE_WORD, None]
     flip_B1 = 56 * black_B1
-    white_B1, theirs_B1 = boards_B13[:, WHITE, None], boards_B13[:, BLACK, None]
+    white_B1, theirs_B1 = boards_B13[:, WHITE_WORD, None], boards_B13[:, BLACK_WORD, None]
     own_B1 = torch.where(black_B1 != 0, theirs_B1, white_B1)
     other_B1 = torch.where(black_B1 != 0, white_B1, theirs_B1)
     kinds_B6 = boards_B13[:, :KINDS]
@@ -57,6 +55,6 @@ def _unpack(bitboards_BP: Tensor, squares_B64: Tensor) -> Tensor:
 
 
 def _castling(boards_B13: Tensor, flip_B1: Tensor | int) -> Tensor:
-    """int64[B, 4]: rights of the rooks in WHITE_ROOKS, on the flipped board."""
-    rooks_4 = torch.tensor(WHITE_ROOKS, device=boards_B13.device)
-    return (boards_B13[:, CASTLING, None] >> (rooks_4 ^ flip_B1)) & 1
+    """int64[B, 4]: rights of the rooks in CASTLING_ROOKS, on the flipped board."""
+    rooks_4 = torch.tensor(CASTLING_ROOKS, device=boards_B13.device)
+    return (boards_B13[:, CASTLING_WORD, None] >> (rooks_4 ^ flip_B1)) & 1

@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from ranks.bounded_file import FileLimits, open_file
-from ranks.workloads.chess_value.positions.part_files import PartFiles, as_batch
+from ranks.workloads.chess_value.positions.part_files import open_parts
 from ranks.workloads.chess_value.positions.part_folder import files_of
-from ranks.workloads.chess_value.positions.pgn_source import pgn_files
+from ranks.workloads.chess_value.positions.pgn_source import pgn_files, refuse_packed
 from ranks.workloads.chess_value.positions.read_files import SourcePaths
 from ranks.workloads.chess_value.positions.scored_files import first_csv_line, first_epd_line
 
@@ -23,13 +23,15 @@ def check_files(paths: SourcePaths) -> None:
     no games, and for CSV and EPD where the first line is none of that kind."""
     for path in pgn_files(paths.pgn):
         next(_blocks(path), None)
+    for path in (*paths.csv, *paths.epd):
+        refuse_packed([path], f"the positions of {path}")
     for path in paths.csv:
         first_csv_line(path)
     for path in paths.epd:
         first_epd_line(path)
     for folder in paths.parts:
         for files in files_of(folder, verify=False).values():
-            PartFiles(files, as_batch)
+            open_parts(files)
 
 
 def hash_files(paths: SourcePaths, beat: Callable[[], None], report: Callable[[str], None]) -> tuple[str, ...]:

@@ -8,13 +8,13 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from ranks.chess.core.rules import KEY_WORD, full_key
+from ranks.chess.core.rules import full_key
+from ranks.chess.core.words import CASTLING_WORD, EN_PASSANT_WORD, KEY_WORD, SIDE_WORD
 from ranks.chess.engine.search.quiet import quiet_mask
 from ranks.workloads.chess_value.positions.sourced import SourcedPositions, joined
 
-BITBOARDS = (*range(8), 10)
+BITBOARDS = (*range(SIDE_WORD), EN_PASSANT_WORD)
 """The words of a position that mirroring reverses: pieces and the en passant square."""
-CASTLING = 9
 _SWAPS = (
     (np.uint64(1), np.uint64(0x5555555555555555)),
     (np.uint64(2), np.uint64(0x3333333333333333)),
@@ -45,7 +45,7 @@ class SeenKeys:
         return np.sort(first)
 
 
-def chosen(found: SourcedPositions, seen: SeenKeys, *, quiet: bool, mirror: bool) -> SourcedPositions:
+def filter_positions(found: SourcedPositions, seen: SeenKeys, *, quiet: bool, mirror: bool) -> SourcedPositions:
     """The positions that are used, each once among all chunks of a source."""
     if quiet:
         found = found.take(quiet_mask(found.boards_N13))
@@ -56,7 +56,7 @@ def chosen(found: SourcedPositions, seen: SeenKeys, *, quiet: bool, mirror: bool
 
 def mirrored(found: SourcedPositions) -> SourcedPositions:
     """The positions in which no side may castle, with files a to h as h to a. Scores and results stay."""
-    free = found.take(found.boards_N13[:, CASTLING] == 0)
+    free = found.take(found.boards_N13[:, CASTLING_WORD] == 0)
     boards_N13 = free.boards_N13.copy()
     for word in BITBOARDS:
         boards_N13[:, word] = _reversed_ranks(boards_N13[:, word])

@@ -5,22 +5,16 @@
 
 Files are written once, named by number and content, and memory-mapped: only what is used is read.
 
-Legend: N positions, B positions of a batch.
+Legend: N positions.
 """
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
-import torch
-from numpy.typing import NDArray
-from torch import Tensor
 
-from ranks.chess.fen import format_fen
 from ranks.engine.files.disk import writing
 from ranks.engine.files.regular import DamagedFile
 from ranks.engine.runs.kept.kept_file import KeptFile
@@ -29,66 +23,8 @@ from ranks.errors import UserError
 from ranks.workloads.chess_value.labels.label import Labelled
 from ranks.workloads.chess_value.parts import LabelledParts
 
-T = TypeVar("T")
 PART_POSITIONS = 1 << 20
 TRAIN, VALIDATION = "train", "validation"
-
-
-class LabelledBatch(NamedTuple):
-    """Labelled positions as tensors on the CPU."""
-
-    boards_B13: Tensor
-    """int64: the bits of the 13 words."""
-    cp_B: Tensor
-    """int16, see `label`."""
-    result_B: Tensor
-    """int8, see `label`."""
-    source_B: Tensor
-    """int8, see `label`."""
-
-
-class PartFiles(Generic[T]):
-    """A map-style data set for `ranks.data.stream`: positions with ids that run through all files."""
-
-    on_host = True
-    cost = None
-
-    def __init__(self, files: list[Path], to_batch: Callable[[Labelled], T]) -> None:
-        """Open files of positions. Raises UserError where one is no such file; its content is not hashed."""
-        self._files = files
-        self._to_batch = to_batch
-        self._parts = LabelledParts([_opened(file) for file in files])
-        self.sha256 = hashlib.sha256("".join(file.name for file in files).encode()).hexdigest()
-        """Of the names of the files, which hold the sha256 of their contents."""
-
-    def __len__(self) -> int:
-        return len(self._parts)
-
-    def gather(self, ids: Tensor) -> T:
-        """int64[B] ids -> `to_batch` of these positions, in their order."""
-        return self._to_batch(self.read(ids.numpy()))
-
-    def read(self, ids_B: NDArray[np.int64]) -> Labelled:
-        """The positions with these ids, in their order."""
-        return self._parts.read(ids_B)
-
-    def describe(self, item: int) -> str:
-        """The FEN of a position."""
-        return format_fen(self.read(np.array([item])).boards_N13[0])
-
-    def __getstate__(self) -> dict[str, Any]:
-        """For workers: they map the files themselves."""
-        return {"_files": self._files, "_to_batch": self._to_batch, "sha256": self.sha256}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__ |= state
-        self._parts = LabelledParts([_opened(file) for file in self._files])
-
-
-def as_batch(labelled: Labelled) -> LabelledBatch:
-    """The arrays as tensors, without a copy."""
-    boards_B13 = torch.from_numpy(labelled.boards_N13.view(np.int64))
-    return LabelledBatch(boards_B13, *(torch.from_numpy(column) for column in labelled[1:]))
 
 
 class PartWriter:
@@ -143,6 +79,12 @@ def part_files(folder: Path, name: str, *, verify: bool = True, beat: Callable[[
         except DamagedFile as damage:
             raise UserError(asked, str(damage), "make the files again with ranks chess-value label") from damage
     return [folder / file.path for file in files]
+
+
+def open_parts(files: list[Path]) -> LabelledParts:
+    """Files of positions as one list, memory-mapped; their contents are not hashed. Raises UserError where one is no
+    such file."""
+    return LabelledParts([_opened(file) for file in files])
 
 
 def _opened(path: Path) -> Labelled:

@@ -31,6 +31,7 @@ def writing_parts(folder: Path) -> Generator[Mapping[str, PartWriter]]:
     block is removed first. Raises UserError where the folder is complete, another command writes to it, or it cannot be
     written."""
     asked = f"to write positions to {folder}"
+    folder = folder.resolve()  # a link to another disk stays
     with ExitStack() as stack:
         try:
             folder.mkdir(parents=True, exist_ok=True)
@@ -63,9 +64,10 @@ def files_of(folder: Path, *, verify: bool, beat: Callable[[], None] = lambda: N
     command that wrote them did not end.
 
     `verify`, `beat`: see `part_files`."""
+    asked = f"the positions of {folder}"
+    folder = folder.resolve()
     kept = KeptFolder(folder)
     names = [name for name in (TRAIN, VALIDATION) if kept.listing(name)]
-    asked = f"the positions of {folder}"
     if not names:
         raise UserError(asked, "no files of positions", "make them with ranks chess-value label")
     if not (folder / COMPLETE).exists():

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from ranks.workloads.chess_value.labels.label import Labelled
-from ranks.workloads.chess_value.positions.part_files import VALIDATION, PartFiles, as_batch
+from ranks.workloads.chess_value.positions.part_files import VALIDATION, open_parts
 from ranks.workloads.chess_value.positions.part_folder import files_of
 from ranks.workloads.chess_value.positions.sourced import SourcedPositions, joined
 
@@ -19,7 +19,7 @@ CHUNK = 1 << 12
 def part_positions(folder: Path) -> Iterator[SourcedPositions]:
     """The positions of a folder in chunks, each with its share of those that validate. Files are memory-mapped. Raises
     UserError."""
-    parts = {name: PartFiles(files, as_batch) for name, files in files_of(folder, verify=False).items()}
+    parts = {name: open_parts(files) for name, files in files_of(folder, verify=False).items()}
     steps = -(-sum(map(len, parts.values())) // CHUNK)
     for step in range(steps):
         found: list[SourcedPositions] = []

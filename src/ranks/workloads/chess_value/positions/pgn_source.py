@@ -11,15 +11,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ranks.bounded_file import FileLimits, open_file
-from ranks.chess.core.position import WORDS
-from ranks.chess.core.rules import CLOCKS_WORD, START, play
+from ranks.chess.core.rules import START, play
+from ranks.chess.core.words import CLOCKS_WORD, WORDS
 from ranks.chess.fen import parse_fen
 from ranks.chess.pgn import PgnGame, SkippedGame, read_games
 from ranks.data.prepared.say import say
 from ranks.engine.sharding.numpy_rng import numpy_generator
 from ranks.errors import UserError
+from ranks.workloads.chess_value.labels.label import RESULTS
 from ranks.workloads.chess_value.positions.sourced import (
-    RESULTS,
     SourcedPositions,
     SourceOptions,
     game_id,
@@ -29,8 +29,8 @@ from ranks.workloads.chess_value.positions.sourced import (
 
 SUFFIXES = (".pgn", ".pgn.gz")
 PACKED = (".zst", ".bz2", ".xz", ".zip", ".7z")
-"""How else archives of games are packed."""
-NO_RESULT = re.compile(r"\b(abandoned|rules infraction)\b", re.IGNORECASE)
+"""How else files are packed."""
+ABANDONED = re.compile(r"\b(abandoned|rules infraction)\b", re.IGNORECASE)
 """In the tag Termination of games whose result says nothing about the position. Lichess writes 'Abandoned', chess.com
 'NAME won - game abandoned'."""
 NAMED = 5
@@ -61,15 +61,20 @@ def pgn_files(paths: Sequence[Path]) -> list[Path]:
     found: list[Path] = []
     for path in paths:
         inside = sorted(file for file in path.rglob("*") if file.is_file()) if path.is_dir() else [path]
-        suffixes = tuple(f".pgn{suffix}" for suffix in PACKED) if path.is_dir() else PACKED
-        if packed := [file for file in inside if file.name.lower().endswith(suffixes)]:
-            do = "unpack it, as with zstd -d, or pack it with gzip"
-            raise UserError(f"the games in {path}", f"{packed[0].name}: it is not packed as .gz", do)
+        archives = [file for file in inside if ".pgn." in file.name.lower()] if path.is_dir() else inside
+        refuse_packed(archives, f"the games in {path}")
         inside = [file for file in inside if file.name.lower().endswith(SUFFIXES)] if path.is_dir() else inside
         if not inside:
             raise UserError(f"the games in {path}", "no .pgn or .pgn.gz file in this folder", "give one that has some")
         found += inside
     return found
+
+
+def refuse_packed(files: Sequence[Path], asked: str) -> None:
+    """Raises UserError for the first file that is packed in another way than .gz."""
+    if packed := [file for file in files if file.name.lower().endswith(PACKED)]:
+        do = "unpack it, as with zstd -d, or pack it with gzip"
+        raise UserError(asked, f"{packed[0].name}: it is not packed as .gz", do)
 
 
 def pgn_positions(path: Path, options: SourceOptions, damaged: DamagedGames) -> Iterator[SourcedPositions]:
@@ -90,7 +95,7 @@ def positions_of_game(game: PgnGame, options: SourceOptions) -> SourcedPositions
     if weight < 1:
         used_P &= numpy_generator(options.seed, "value/pgn", 0, number).random(len(boards_P13)) < weight
     boards_N13 = boards_P13[used_P]
-    without = NO_RESULT.search(game.headers.get("Termination", "")) is not None
+    without = ABANDONED.search(game.headers.get("Termination", "")) is not None
     count, result = len(boards_N13), None if without else RESULTS.get(game.result)
     validates = is_validation(number, options.validation_share)
     return sourced(boards_N13, [None] * count, [result] * count, "pgn", [validates] * count)

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from ranks.data.prepared.say import say
 from ranks.errors import UserError
 from ranks.workloads.chess_value.positions.bad_lines import BadLines
-from ranks.workloads.chess_value.positions.filters import SeenKeys, chosen
+from ranks.workloads.chess_value.positions.filters import SeenKeys, filter_positions
 from ranks.workloads.chess_value.positions.part_source import part_positions
 from ranks.workloads.chess_value.positions.pgn_source import DamagedGames, pgn_files, pgn_positions
 from ranks.workloads.chess_value.positions.scored_files import csv_positions, epd_positions
@@ -54,7 +54,7 @@ def read_files(
         if found is None:
             del streams[kind]
             continue
-        used = chosen(found, seen, quiet=options.quiet, mirror=options.mirror)
+        used = filter_positions(found, seen, quiet=options.quiet, mirror=options.mirror)
         given[kind] += used.num_positions
         yield used
     damaged.end()

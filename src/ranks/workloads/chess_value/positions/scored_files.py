@@ -22,10 +22,10 @@ from ranks.bounded_file import FileLimits, open_file
 from ranks.chess.epd import parse_epd
 from ranks.chess.fen import parse_fen
 from ranks.errors import UserError
+from ranks.workloads.chess_value.labels.label import RESULTS
 from ranks.workloads.chess_value.labels.units import clipped_cp
 from ranks.workloads.chess_value.positions.bad_lines import BadLines
 from ranks.workloads.chess_value.positions.sourced import (
-    RESULTS,
     SourcedPositions,
     SourceOptions,
     for_white,

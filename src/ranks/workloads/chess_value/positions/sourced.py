@@ -13,13 +13,8 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ranks.chess.core.position import WORDS
+from ranks.chess.core.words import SIDE_WORD, WORDS
 from ranks.workloads.chess_value.labels.label import NO_RESULT, NO_SCORE, SOURCES, Labelled
-
-RESULTS = {"1-0": 1, "0-1": -1, "1/2-1/2": 0}
-"""For white."""
-SIDE = 8
-"""The word of a position that is 1 where black is to move."""
 
 
 @dataclass(frozen=True)
@@ -98,7 +93,7 @@ def sourced(
 
 def for_white(boards_N13: NDArray[np.uint64]) -> NDArray[np.int64]:
     """int64[N]: 1 where white is to move, else -1."""
-    return 1 - 2 * boards_N13[:, SIDE].astype(np.int64)
+    return 1 - 2 * boards_N13[:, SIDE_WORD].astype(np.int64)
 
 
 def joined(parts: Iterable[SourcedPositions]) -> SourcedPositions:
