@@ -131,6 +131,11 @@ def test_without_search_other_games_than_those_of_the_newest_weights_are_refused
         Config(selfplay=SelfPlayConfig(search="none"), replay=replay)
 
 
+def test_a_match_without_a_move_of_the_net_is_refused() -> None:
+    with pytest.raises(UserError, match="have 8 plies, so no move would be played"):
+        Config(eval_max_plies=8)
+
+
 def test_without_numba_one_error_says_what_to_install() -> None:
     code = """
 import sys

@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 
 from ranks.cli.main import main
+from ranks.errors import UserError
+from ranks.workloads.chess_value.config import RatingConfig
 from tests.chess_value.labels.label_engine import engine_command
 
 FEN = "8/8/8/4k3/8/4K3/4P3/8 w - - 0 1"
@@ -62,6 +64,11 @@ def test_files_of_labels(content: bytes, found: str, tmp_path: Path, capsys: pyt
     said = capsys.readouterr().err
     assert found in said
     assert len(said.splitlines()) == 3
+
+
+def test_a_match_without_a_move_of_the_net() -> None:
+    with pytest.raises(UserError, match="have 8 plies, so no move would be played"):
+        RatingConfig(max_plies=8)
 
 
 def test_an_engine_that_is_none(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

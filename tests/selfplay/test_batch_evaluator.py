@@ -100,12 +100,10 @@ def targets(**changes: Tensor) -> Targets:
     found = Targets(
         POSITIONS,
         policy_BM=torch.tensor([[0.5, 0.5, 0, 0], [1.0, 0, 0, 0]]),
-        column_B=torch.tensor([0, 0]),
         outcome_B=torch.tensor([1.0, -1.0]),
-        root_value_B=torch.tensor([0.0, 0.0]),
         value_B=torch.tensor([1.0, -1.0]),
         value_weight_B=torch.ones(2),
-        is_cut_B=torch.zeros(2, dtype=torch.bool),
+        is_truncated_B=torch.zeros(2, dtype=torch.bool),
     )
     return replace(found, **changes)
 

@@ -52,14 +52,12 @@ ENCODING = Encoding(lambda positions: positions.states_BW)
 TARGETS = Targets(
     Positions(torch.zeros(3, 1, dtype=torch.int64), torch.arange(3).repeat(3, 1), torch.tensor([3, 1, 2])),
     policy_BM=torch.tensor([[0.0, 1, 0], [1, 0, 0], [0, 1, 0]]),
-    column_B=torch.tensor([1, 0, 1]),
     outcome_B=torch.tensor([1.0, -1.0, 0.0]),
-    root_value_B=torch.zeros(3),
     value_B=torch.tensor([1.0, -1.0, 0.0]),
     value_weight_B=torch.ones(3),
-    is_cut_B=torch.zeros(3, dtype=torch.bool),
+    is_truncated_B=torch.zeros(3, dtype=torch.bool),
 )
-"""Moves 1, 0 and 1 were played; won, lost and drawn."""
+"""Won, lost and drawn."""
 
 
 def test_policy_loss_by_hand() -> None:
@@ -87,6 +85,11 @@ def test_a_position_without_an_outcome_adds_no_value_loss() -> None:
         policy = alphazero_loss(net, TARGETS, encoding=ENCODING, vf_coef=0.0)
         found = alphazero_loss(net, weighted, encoding=ENCODING, vf_coef=2.0)
     assert float(found.sum - policy.sum) == pytest.approx(2.0 * (0.25 + 0.5 * 0.25))
+    total, weight = found.metrics["value_loss"]
+    assert float(total / weight) == pytest.approx((0.25 + 0.5 * 0.25) / 1.5), "the mean of the positions that learn"
+    nothing = alphazero_loss(net, replace(TARGETS, value_weight_B=torch.zeros(3)), encoding=ENCODING)
+    total, weight = nothing.metrics["value_loss"]
+    assert float(total / weight) == 0.0
 
 
 def test_entropy_by_hand() -> None:
@@ -120,13 +123,17 @@ def test_reinforce_adds_the_value_loss_and_subtracts_the_entropy() -> None:
     assert math.isclose(loss(3.0, 0.0), loss(0.0, 0.0) + 3 * 2, rel_tol=1e-6), "squared errors 1, 1 and 0"
 
 
-def test_reinforce_learns_nothing_but_entropy_from_a_game_that_was_cut() -> None:
+def test_reinforce_learns_nothing_but_entropy_from_a_truncated_game() -> None:
     net = Outputs()
     with torch.no_grad():
         net.value.fill_(0.5)
-    cut = replace(TARGETS, is_cut_B=torch.tensor([True, False, True]), value_weight_B=torch.tensor([0.0, 1.0, 0.0]))
+    truncated_B = torch.tensor([True, False, True])
+    cut = replace(TARGETS, is_truncated_B=truncated_B, value_weight_B=(~truncated_B).float())
     found = reinforce_loss(net, cut, encoding=ENCODING, vf_coef=2.0)
     assert float(found.sum.detach()) == pytest.approx(2.0 * 1.5**2), "the value of the lost game; it has one move"
+    total, count = found.metrics["value_loss"]
+    assert float(total / count) == pytest.approx(1.5**2)
+    assert found.metrics["policy_loss"].tolist() == [0, 0, 0]  # type: ignore[union-attr]
     found.sum.backward()
     assert net.logits.grad is not None
     assert not net.logits.grad.any()

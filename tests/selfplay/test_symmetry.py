@@ -47,7 +47,7 @@ def test_half_of_the_positions_of_a_batch_are_mirrored(on_policy: bool, tmp_path
             ours, one, other = (getattr(p, name) for p in (found.positions, expected.positions, images))
             assert torch.equal(ours, torch.where(is_image_B[:, None], other, one))
             assert not torch.equal(one, other)
-        for name in ("policy_BM", "column_B", "outcome_B", "value_B"):
+        for name in ("policy_BM", "outcome_B", "value_B"):
             assert torch.equal(getattr(found, name), getattr(expected, name))
         again = ReplayWindow(CONNECT_FOUR, replace(cfg, mirror=False), world, mirror)
         assert again.symmetry is None

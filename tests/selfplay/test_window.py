@@ -48,7 +48,6 @@ def test_a_batch_has_the_positions_policies_and_outcomes_of_the_games(tmp_path: 
             share = r.share_E[end - count : end] / SHARE_ONE
             np.testing.assert_allclose(batch.policy_BM[b, :count], share / share.sum(), rtol=1e-6)
             assert not batch.policy_BM[b, count:].any()
-            assert batch.positions.moves_BM[b, batch.column_B[b]] == r.move_P[row]
             outcome = played[part].outcome_P()[row]
             assert batch.outcome_B[b] == outcome
             np.testing.assert_allclose(batch.value_B[b], 0.75 * outcome + 0.25 * r.value_P[row], rtol=1e-6)
@@ -114,12 +113,12 @@ def test_the_value_does_not_learn_from_a_game_that_was_cut(share: float, tmp_pat
                 games = source.play(net_of(CONNECT_FOUR), iteration)
                 window.add(games)
         batch = window.gather(torch.arange(len(window)))
-    is_cut_P = np.repeat(games.truncated_N, games.plies_N)
-    assert 0 < is_cut_P.sum() < len(is_cut_P)
-    np.testing.assert_array_equal(batch.value_weight_B, np.where(is_cut_P, share, 1).astype(np.float32))
-    np.testing.assert_array_equal(batch.is_cut_B, is_cut_P)
-    np.testing.assert_array_equal(batch.outcome_B, np.where(is_cut_P, 0, games.outcome_P()))
-    np.testing.assert_array_equal(batch.value_B.numpy()[is_cut_P], games.records.value_P[is_cut_P])
+    is_truncated_P = np.repeat(games.truncated_N, games.plies_N)
+    assert 0 < is_truncated_P.sum() < len(is_truncated_P)
+    np.testing.assert_array_equal(batch.value_weight_B, np.where(is_truncated_P, share, 1).astype(np.float32))
+    np.testing.assert_array_equal(batch.is_truncated_B, is_truncated_P)
+    np.testing.assert_array_equal(batch.outcome_B, np.where(is_truncated_P, 0, games.outcome_P()))
+    np.testing.assert_array_equal(batch.value_B.numpy()[is_truncated_P], games.records.value_P[is_truncated_P])
 
 
 def test_batches_are_uniform_over_the_window_and_the_same_in_shards(tmp_path: Path) -> None:

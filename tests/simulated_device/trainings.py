@@ -40,7 +40,8 @@ def tiny(workload: str, settings: dict[str, Any]) -> Any:
         net = replace(cfg.net, blocks=1, width=8, value_channels=8, value_hidden=8)
         play = replace(cfg.selfplay, simulations=4, max_plies=8, opening_plies=0)
         cfg = replace(cfg, net=net, selfplay=play, games_per_iteration=4, slots=4, global_batch=16, eval_games=2)
-        cfg = replace(cfg, eval_simulations=2, eval_max_plies=8, measure_positions=8)
+        cfg = replace(cfg, eval_simulations=2, eval_max_plies=12, measure_positions=8, eval_every=1)
+        cfg = replace(cfg, replay=replace(cfg.replay, first_positions=0, root_value=0.5))
     if workload == "chess-value":
         play, rating = replace(cfg.play, nodes=60, max_plies=30), replace(cfg.rating, games=2, rung_games=2, nodes=60)
         cfg = replace(cfg, net=replace(cfg.net, width=16), play=play, rating=replace(rating, max_plies=20, share=1.0))

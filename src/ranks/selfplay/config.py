@@ -8,6 +8,9 @@ from typing import Literal
 
 from ranks.errors import UserError
 
+LARGEST = 1e6
+"""Of factors without a natural limit: far above any use, and no product of them is infinite."""
+
 
 @dataclass(frozen=True)
 class SelfPlayConfig:
@@ -80,7 +83,7 @@ class SelfPlayConfig:
             "full-searches": (0 < self.full_searches <= 1, "a number above 0, at most 1"),
             "num-considered": (self.num_considered >= 1, whole),
             "gumbel-scale": (0 <= self.gumbel_scale < math.inf, "0 or more"),
-            "c-scale": (0 < self.c_scale < math.inf, above_0),
+            "c-scale": (0 < self.c_scale <= LARGEST, f"{above_0}, at most {LARGEST:,.0f}"),
             "dirichlet-alpha": (0 < self.dirichlet_alpha < math.inf, above_0),
             "dirichlet-fraction": (0 <= self.dirichlet_fraction <= 1, fraction),
             "temperature": (0 < self.temperature < math.inf, above_0),
@@ -135,7 +138,7 @@ class ReplayConfig:
 
     def __post_init__(self) -> None:
         limits = {
-            "reuse": (0 < self.reuse < math.inf, "a number above 0"),
+            "reuse": (0 < self.reuse <= LARGEST, f"a number above 0, at most {LARGEST:,.0f}"),
             "positions": (1 <= self.positions < 2**31, "from 1 to 2,147,483,647"),
             "first-positions": (0 <= self.first_positions < 2**31, "from 0 to 2,147,483,647"),
             "root-value": (0 <= self.root_value <= 1, "a number from 0 to 1"),
@@ -147,6 +150,10 @@ class ReplayConfig:
         if self.on_policy and self.first_positions:
             asked = f"--replay.on-policy --replay.first-positions {self.first_positions}"
             raise UserError(asked, "each iteration learns from its own positions alone", "leave one of them out")
+        if self.first_positions > self.positions:
+            asked = f"--replay.first-positions {self.first_positions} --replay.positions {self.positions}"
+            found = "the window would drop most of the first positions before the first update"
+            raise UserError(asked, found, "give at least as many --replay.positions")
 
     def check_batch(self, global_batch: int) -> None:
         """Raises UserError where a batch is empty, or the window is smaller than a batch."""

@@ -14,6 +14,9 @@ from torch import Tensor
 from ranks.engine.update.loss import Loss
 from ranks.selfplay.net.encoding import Encoding, Positions, check_value, expected_outcome, policy_and_value
 
+TINY = 1e-9
+"""In place of a count of 0: a mean over no position is 0."""
+
 
 @dataclass(frozen=True)
 class Targets:
@@ -22,18 +25,14 @@ class Targets:
     positions: Positions
     policy_BM: Tensor
     """float32: probabilities of the legal moves, 0 behind them."""
-    column_B: Tensor
-    """int64: the column of the move that was played."""
     outcome_B: Tensor
-    """float32: how the game ended for the side to move, -1, 0 or 1; 0 where it was cut at the most plies."""
-    root_value_B: Tensor
-    """float32: the value of the root after the search, for the side to move."""
+    """float32: how the game ended for the side to move, -1, 0 or 1; 0 where it was truncated at the most plies."""
     value_B: Tensor
     """float32: the value target, a mixture of both (`ReplayConfig.root_value`)."""
     value_weight_B: Tensor
-    """float32: the weight of the value loss: 1, or less where a game was cut and has no outcome."""
-    is_cut_B: Tensor
-    """bool: whether the game was cut at the most plies, so that nobody knows its outcome."""
+    """float32: the weight of the value loss: 1, or less where a game was truncated and has no outcome."""
+    is_truncated_B: Tensor
+    """bool: whether the game was truncated at the most plies, so that nobody knows its outcome."""
 
     def __len__(self) -> int:
         return len(self.value_B)
@@ -63,12 +62,13 @@ def value_loss(value: Tensor, target_B: Tensor) -> Tensor:
 
 def alphazero_loss(net: Any, batch: Targets, *, encoding: Encoding, vf_coef: float = 1.0) -> Loss:
     """Policy loss + vf_coef * value loss (Silver et al. 2018, arXiv 1712.01815; weight decay is the
-    optimizer's). The value loss has the weight `Targets.value_weight_B`."""
+    optimizer's). The value loss has the weight `Targets.value_weight_B`; its metric is the mean with that weight."""
     logits_BM, value = policy_and_value(net, encoding, batch.positions)
     policy_B = policy_loss(logits_BM, batch.policy_BM)
     value_B = batch.value_weight_B * value_loss(value, batch.value_B)
     loss_B = policy_B + vf_coef * value_B
-    return Loss(loss_B.sum(), len(batch), policy_loss=policy_B.detach(), value_loss=value_B.detach())
+    value_mean = value_B.detach().sum(), batch.value_weight_B.sum().clamp(min=TINY)
+    return Loss(loss_B.sum(), len(batch), policy_loss=policy_B.detach(), value_loss=value_mean)
 
 
 def reinforce_loss(
@@ -79,14 +79,16 @@ def reinforce_loss(
     For games without search, from a window with `ReplayConfig(reuse=1, on_policy=True)`, which gives each
     position of the newest iteration at most once. It is on-policy in the first update of an iteration only:
     the later updates, and the first moves of games that go on from the iteration before, have moves that
-    older weights have sampled; they are not corrected. A game that was cut has no outcome: neither the policy nor
+    older weights have sampled; they are not corrected. A truncated game has no outcome: neither the policy nor
     the value learns from it, only the entropy counts.
 
     `ent_coef`: factor of the policy's entropy over legal moves, which is subtracted."""
     logits_BM, value = policy_and_value(net, encoding, batch.positions)
-    advantage_B = (batch.outcome_B - expected_outcome(value.float()).detach()).masked_fill(batch.is_cut_B, 0.0)
-    value_B = value_loss(value, batch.outcome_B).masked_fill(batch.is_cut_B, 0.0)
+    advantage_B = (batch.outcome_B - expected_outcome(value.float()).detach()).masked_fill(batch.is_truncated_B, 0.0)
+    value_B = value_loss(value, batch.outcome_B).masked_fill(batch.is_truncated_B, 0.0)
     entropy_B = policy_entropy(logits_BM.float())
     policy_B = advantage_B * policy_loss(logits_BM, batch.policy_BM)
     loss_B = policy_B + vf_coef * value_B - ent_coef * entropy_B
-    return Loss(loss_B.sum(), len(batch), value_loss=value_B.detach(), entropy=entropy_B.detach())
+    value_mean = value_B.detach().sum(), (~batch.is_truncated_B).to(value_B.dtype).sum().clamp(min=TINY)
+    policy, entropy = policy_B.detach(), entropy_B.detach()
+    return Loss(loss_B.sum(), len(batch), policy_loss=policy, value_loss=value_mean, entropy=entropy)

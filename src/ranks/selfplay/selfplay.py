@@ -95,6 +95,10 @@ class SelfPlay:
         has_graphs = world.device.type == "cuda" and cfg.cuda_graph
         self._graphs = EvaluationGraphs(world.session.warn) if has_graphs else None
         self._warned = False
+        if slots > games_per_iteration:
+            few = f"{slots:,} slots and {games_per_iteration:,} games in an iteration"
+            more = "the first iterations learn from the games that end first, the shortest"
+            world.session.warn(f"{few}: {more}; give at least as many games as slots")
         """That most games were cut."""
         self._speed: dict[str, float] = {}
         self._searches: dict[str, float] = {}

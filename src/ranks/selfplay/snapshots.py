@@ -1,4 +1,4 @@
-"""Weights that a run keeps: every so many iterations, and the best so far.
+"""Weights that a run keeps every so many iterations. (The best ones are those of `best_weights.py`.)
 
 Each is a kept file, runs/NAME/kept/snapshots/ITERATION-SHA256.safetensors: written once, named by all later
 checkpoints, and verified when it is read.

@@ -2,5 +2,7 @@
 
 from __future__ import annotations
 
+OPENING_PLIES = 8
+"""Of the built-in openings."""
 MAX_PLIES = 1000
 """A game of this many plies is a draw. The fifty-move rule ends almost all games earlier."""

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from ranks.chess.board import Board
 from ranks.chess.core.alphabeta import run_search
 from ranks.chess.core.alphabeta_state import new_state, set_root, start
+from ranks.chess.match import OPENING_PLIES
 
-PLIES = 8
 LEVEL_CP = 50
 """A line is kept if the score for the side to move is within this many centipawns of 0."""
 DEPTH = 3
@@ -77,7 +77,7 @@ def seeded_openings(seed: int) -> Iterator[Opening]:
 def _random_line(seed: int, line: int) -> Board | None:
     """Uniformly random moves from the initial position, or None if the game ends too early."""
     board = Board()
-    for ply in range(PLIES):
+    for ply in range(OPENING_PLIES):
         moves = sorted(board.legal_moves())
         if not moves:
             return None

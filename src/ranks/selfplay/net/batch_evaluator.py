@@ -3,9 +3,9 @@
     host      packed positions, legal moves  ─►                              ─► priors of legal moves, value
     device                                      planes ─► net ─► legal logits
 
-What is sent: W words and two bytes for each legal move. What comes back: four bytes for each. On a
-device, `launch` returns at once and `wait` waits for that batch only, so that the CPU steps the trees
-of one batch while the device evaluates others.
+What is sent of a position: W words, and two bytes for each of the game's most legal moves. What comes back: four bytes
+for each of them. On a device, `launch` returns at once and `wait` waits for that batch only, so that the CPU steps the
+trees of one batch while the device evaluates others.
 
 Legend: B rows of a batch, W words of a packed position, M the most legal moves of a position.
 """

@@ -24,7 +24,7 @@ from ranks.selfplay.net.encoding import Positions, Symmetry, mirrored_where
 from ranks.selfplay.records import SHARE_ONE, ragged
 
 NO_OUTCOME = 2
-"""In place of the outcome: the game was cut at the most plies, so nobody knows how it would have ended."""
+"""In place of the outcome: the game was truncated at the most plies, so nobody knows how it would have ended."""
 
 
 @dataclass(frozen=True)
@@ -35,10 +35,9 @@ class HostBatch:
     legal_BM: NDArray[np.int32]
     share_BM: NDArray[np.float32]
     num_moves_B: NDArray[np.int64]
-    move_B: NDArray[np.int32]
     outcome_B: NDArray[np.float32]
-    value_B: NDArray[np.float32]
-    is_cut_B: NDArray[np.bool_]
+    root_value_B: NDArray[np.float32]
+    is_truncated_B: NDArray[np.bool_]
     """Which rows are of games without an outcome; theirs is 0 here."""
     is_mirrored_B: NDArray[np.bool_]
     """Which rows become their mirror images on the device."""
@@ -47,25 +46,23 @@ class HostBatch:
     def empty(cls, rows: int, game: Game) -> HostBatch:
         """A batch of zeros."""
         return cls(
-            np.zeros((rows, len(game.initial)), np.int64),
-            np.zeros((rows, game.max_moves), np.int32),
-            np.zeros((rows, game.max_moves), np.float32),
-            np.zeros(rows, np.int64),
-            np.zeros(rows, np.int32),
-            np.zeros(rows, np.float32),
-            np.zeros(rows, np.float32),
-            np.zeros(rows, np.bool_),
-            np.zeros(rows, np.bool_),
+            state_BW=np.zeros((rows, len(game.initial)), np.int64),
+            legal_BM=np.zeros((rows, game.max_moves), np.int32),
+            share_BM=np.zeros((rows, game.max_moves), np.float32),
+            num_moves_B=np.zeros(rows, np.int64),
+            outcome_B=np.zeros(rows, np.float32),
+            root_value_B=np.zeros(rows, np.float32),
+            is_truncated_B=np.zeros(rows, np.bool_),
+            is_mirrored_B=np.zeros(rows, np.bool_),
         )
 
     def targets(self, root_value: float, device: torch.device, symmetry: Symmetry | None = None) -> Targets:
         """Copy the batch to the device. `root_value`: the root value's share of the value target. Where the game has
         no outcome, the target is the root value alone, with this share as its weight."""
-        is_played_BM = self.legal_BM == self.move_B[:, None]
-        is_played_BM &= np.arange(self.legal_BM.shape[1]) < self.num_moves_B[:, None]
         share_BM = self.share_BM / np.maximum(self.share_BM.sum(1, keepdims=True), 1e-9)
-        value_B = np.where(self.is_cut_B, self.value_B, (1 - root_value) * self.outcome_B + root_value * self.value_B)
-        value_weight_B = np.where(self.is_cut_B, root_value, 1.0)
+        mixed_B = (1 - root_value) * self.outcome_B + root_value * self.root_value_B
+        value_B = np.where(self.is_truncated_B, self.root_value_B, mixed_B)
+        value_weight_B = np.where(self.is_truncated_B, root_value, 1.0)
 
         def there(array: NDArray[Any]) -> torch.Tensor:
             tensor = torch.from_numpy(array)
@@ -80,12 +77,10 @@ class HostBatch:
         return Targets(
             positions,
             policy_BM=there(share_BM.astype(np.float32)),
-            column_B=there(is_played_BM.argmax(1)),
             outcome_B=there(self.outcome_B),
-            root_value_B=there(self.value_B),
             value_B=there(value_B.astype(np.float32)),
             value_weight_B=there(value_weight_B.astype(np.float32)),
-            is_cut_B=there(self.is_cut_B),
+            is_truncated_B=there(self.is_truncated_B),
         )
 
 
@@ -111,11 +106,11 @@ class Part:
         """The positions of games whose search was a full one."""
         full_P = np.flatnonzero(games.records.full_P)
         records = games.records.select(full_P)
-        is_cut_P = np.repeat(games.truncated_N, games.plies_N)
+        is_truncated_P = np.repeat(games.truncated_N, games.plies_N)
         return cls(
             records.state_PW,
             records.move_P,
-            np.where(is_cut_P, np.int8(NO_OUTCOME), games.outcome_P())[full_P],
+            np.where(is_truncated_P, np.int8(NO_OUTCOME), games.outcome_P())[full_P],
             records.value_P,
             records.num_moves_P.cumsum(dtype=np.int64),
             records.legal_E,
@@ -175,8 +170,7 @@ def read(parts: Sequence[Part], ids_B: NDArray[np.int64], game: Game) -> HostBat
     batch.legal_BM[row_E, column_E] = legal_E
     batch.share_BM[row_E, column_E] = share_E / np.float32(SHARE_ONE)
     batch.num_moves_B[order_B] = count_B
-    batch.move_B[order_B] = column("move_P", any_part.move_P)
-    batch.is_cut_B[order_B] = outcome_B == NO_OUTCOME
+    batch.is_truncated_B[order_B] = outcome_B == NO_OUTCOME
     batch.outcome_B[order_B] = np.where(outcome_B == NO_OUTCOME, 0, outcome_B)
-    batch.value_B[order_B] = column("value_P", any_part.value_P)
+    batch.root_value_B[order_B] = column("value_P", any_part.value_P)
     return batch

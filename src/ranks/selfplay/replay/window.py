@@ -100,6 +100,9 @@ class ReplayWindow:
         if not due and not self.updates and not self.cfg.on_policy:
             asked = f"--replay.first-positions {self.cfg.first_positions:,} and --replay.reuse {self.cfg.reuse:g}"
             self.world.session.warn(f"no update is due yet: {self.added:,} positions so far, with {asked}")
+        if not due and self.updates and self.cfg.on_policy:
+            few = f"this iteration has {len(self):,} positions, fewer than a batch of {global_batch:,}"
+            self.world.session.warn(f"{few}: it has no update; give more games an iteration, or a smaller batch")
         draw = self._passes if self.cfg.on_policy else self._with_replacement
         for batch in draw(global_batch, due):
             self.world.session.progress("updates", self.updates - first, due)

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from ranks.chess.match import OPENING_PLIES
 from ranks.engine.config import OptimConfig, at_least, free
 from ranks.errors import UserError
 from ranks.selfplay.config import ReplayConfig, SelfPlayConfig
@@ -100,7 +101,10 @@ class Config:
 
     def __post_init__(self) -> None:
         at_least(1, self, "iterations", "games_per_iteration", "slots", "global_batch", "measure_positions")
-        at_least(1, self, "eval_every", "eval_games", "eval_max_plies", "snapshot_every")
+        at_least(1, self, "eval_every", "eval_games", "snapshot_every")
+        if self.eval_max_plies <= OPENING_PLIES:
+            found = f"the openings of a match have {OPENING_PLIES} plies, so no move would be played"
+            raise UserError(f"--eval-max-plies {self.eval_max_plies}", found, "give some hundred")
         at_least(0, self, "eval_simulations")
         self.replay.check_batch(self.global_batch)
         self.replay.check_search(self.selfplay.search)
@@ -137,8 +141,9 @@ def small() -> Config:
 
 
 def full() -> Config:
-    """For a GPU: two batches of 1,024 positions. Give --slots 2048 for each GPU. All 500 iterations never ran."""
-    return Config(slots=2048, net=NetConfig(blocks=10, width=128))
+    """For a GPU: two batches of 1,024 positions. Give --slots 2048 and --games-per-iteration 2048 for each GPU. All 500
+    iterations never ran."""
+    return Config(slots=2048, games_per_iteration=2048, net=NetConfig(blocks=10, width=128))
 
 
 def origin() -> Config:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from ranks.chess.match import OPENING_PLIES
 from ranks.engine.config import OptimConfig, at_least, free
 from ranks.errors import UserError
 from ranks.workloads.chess_value.source_config import SourceConfig
@@ -148,6 +149,9 @@ class RatingConfig:
             if getattr(self, name) < 1:
                 flag = f"--rating.{name.replace('_', '-')}"
                 raise UserError(f"{flag} {getattr(self, name)}", "it is 1 or more", f"give {flag} 2 or more")
+        if self.max_plies <= OPENING_PLIES:
+            found = f"the openings of a match have {OPENING_PLIES} plies, so no move would be played"
+            raise UserError(f"--rating.max-plies {self.max_plies}", found, "give some hundred")
         if not 0 < self.share <= 1:
             raise UserError(f"--rating.share {self.share}", "a share above 0, at most 1", "give 0.15, for example")
         if not -math.inf < self.elo0 < self.elo1 < math.inf:

@@ -7,12 +7,16 @@ from typing import Any
 
 from torch import nn
 
+from ranks.engine.distributed.agree import on_first_rank
 from ranks.engine.distributed.world import World
 from ranks.selfplay import Encoding
 from ranks.selfplay.best_weights import BestWeights
 from ranks.workloads.chess_spiking.matches.games import play_games
 from ranks.workloads.chess_spiking.matches.plan import BEST, EVALUATION_SEED, TRAINING_SEED, EvaluationPlan, MatchConfig
 from ranks.workloads.chess_spiking.matches.rating import NET, Pair, fit_ratings, metrics_of, pairs_of
+
+TIE_ELO = 1e-6
+"""A smaller difference of two ratings is none."""
 
 
 class Matches:
@@ -59,7 +63,9 @@ class Matches:
         results = play_games(plan, self.net, best_net, self.encoding, self.match, self.world)
         pairs = pairs_of(plan, results)
         ratings = fit_ratings(pairs, self.best.results)
-        if is_first or (ratings is not None and ratings.difference(NET, BEST).value > 0):
+        # One rank decides: on hosts with other CPUs the last bits of a fit may differ, and with them the sign of a tie.
+        gained = None if is_first or ratings is None else ratings.difference(NET, BEST).value
+        if on_first_rank(self.world, lambda: is_first or (gained is not None and gained > TIE_ELO)):
             self.best.replace(iteration, [pair for pair in pairs if pair.opponent != BEST])
         else:
             self.best.keep()
