@@ -10,6 +10,7 @@ import torch
 from torch import nn
 
 from ranks import Run, RunConfig, UserError, World
+from ranks.engine.files.jsonl import read_rows
 from ranks.engine.runs.checkpoints.manifest import read_manifest
 from ranks.selfplay import Snapshots
 from ranks.selfplay.snapshots import weights_of
@@ -62,3 +63,18 @@ def test_missing_and_damaged_snapshots_are_named(tmp_path: Path) -> None:
     assert weights_of(run, 4, "x")
     with pytest.raises(UserError, match="1 or more"):
         train(tmp_path / "other", 1, every=0)
+
+
+def test_a_run_continues_without_a_snapshot_that_is_gone_and_says_so(tmp_path: Path) -> None:
+    straight = train(tmp_path / "straight", 8)
+    run = train(tmp_path, 5)
+    gone = min((run / "kept" / "snapshots").iterdir())
+    gone.unlink()
+    assert train(tmp_path, 8) == run
+    (warning,) = [row["text"] for row in read_rows(run / "events.jsonl") if row["event"] == "warning"]
+    assert warning == f"1 kept file missing or damaged, not needed to train: snapshots/{gone.name}"
+    ends = [read_manifest(folder / "checkpoints" / "00000008") for folder in (run, straight)]
+    assert ends[0].fingerprint == ends[1].fingerprint
+    with pytest.raises(UserError, match=gone.name):
+        weights_of(run, 2, "x")
+    assert weights_of(run, 8, "x")

@@ -50,6 +50,12 @@ def named_by_checkpoints(run: TrainCommand) -> dict[int, dict[str, int]]:
     return {manifest.iteration: manifest.kept for manifest in found.values()}
 
 
+def needed_by_checkpoints(run: TrainCommand) -> dict[int, dict[str, int]]:
+    """The same without those that training never reads again."""
+    found = [checkpoint.read(path) for path in checkpoint.manifests(run.folder / "checkpoints")]
+    return {each.iteration: each.needed for each in found}
+
+
 def newest_kept(run: TrainCommand) -> dict[str, int]:
     """path -> bytes of the kept files that the newest checkpoint names."""
     named = named_by_checkpoints(run)

@@ -1,7 +1,7 @@
 """Weights that a run keeps every so many iterations. (The best ones are those of `best_weights.py`.)
 
 Each is a kept file, runs/NAME/kept/snapshots/ITERATION-SHA256.safetensors: written once, named by all later
-checkpoints, and verified when it is read.
+checkpoints, and verified when it is read. Training never reads it, so a run continues without it.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Snapshots:
         if every < 1:
             raise UserError(f"weights every {every} iterations", "the interval is 1 or more", "give 1 or more")
         self.net, self.every = net, every
-        self._world, self._kept = world, KeptFiles(world, FOLDER)
+        self._world, self._kept = world, KeptFiles(world, FOLDER, archive=True)
 
     def take(self, iteration: int) -> None:
         """Keep the weights if this iteration, from 0, is one of every `every`. Every rank calls it inside the

@@ -56,6 +56,8 @@ def test_arrays_are_mapped_read_only_and_outlive_their_file(tmp_path: Path) -> N
         {"kept_file": 3, "bytes": 1},
         {"kept_file": f"a/{1:08d}-{'0' * 64}.safetensors", "bytes": -1},
         {"kept_file": f"a/{1:08d}-{'0' * 64}.safetensors"},
+        {"kept_file": f"a/{1:08d}-{'0' * 64}.safetensors", "bytes": 1, "archived": False},
+        {"kept_file": f"a/{1:08d}-{'0' * 64}.safetensors", "bytes": 1, "other": True},
         {"kept_file": f"a/../{1:08d}-{'0' * 64}.safetensors", "bytes": 1},
     ],
 )

@@ -32,7 +32,7 @@ from ranks.engine.runs.folder import (
     SESSIONS_FILE,
     RunFolder,
 )
-from ranks.engine.runs.kept.kept_folder import NAMED
+from ranks.engine.runs.kept.kept_folder import NAMED, KeptFolder
 from ranks.engine.runs.sessions import newest_state
 from ranks.engine.runs.warm_start import initial_sha256, load_initial_weights
 from ranks.engine.state import Stateful
@@ -59,6 +59,8 @@ class Opened:
     """What is wrong with newer checkpoints."""
     half_written: list[Path] = field(default_factory=list[Path])
     """Kept files that a killed process left unfinished; they are removed."""
+    lost: list[str] = field(default_factory=list[str])
+    """Kept files that are gone, or of another size, and that training does not need."""
     changed_code: list[str] = field(default_factory=list[str])
     """What differs from the code that trained before."""
     notes: list[str] = field(default_factory=list[str])
@@ -73,7 +75,11 @@ class Opened:
         if count := len(self.half_written):
             names = ", ".join(map(str, self.half_written[:NAMED]))
             removed = [f"{count} half-written kept file{'s' if count > 1 else ''} of a killed process removed: {names}"]
-        return damaged + removed + changed
+        lost = []
+        if count := len(self.lost):
+            names = ", ".join(self.lost[:NAMED])
+            lost = [f"{count} kept file{'s' if count > 1 else ''} missing or damaged, not needed to train: {names}"]
+        return damaged + removed + lost + changed
 
 
 def identity(world: World, config: Any, keep: Mapping[str, Stateful], data: str | None) -> dict[str, Any]:
@@ -113,7 +119,7 @@ def open_folder(folder: RunFolder, world: World, config: Any, keep: dict[str, St
         if initial is not None:
             created.notes.append(f"begins with the weights of {export}, sha256 {initial[:12]}")
         return created
-    path, damaged, half_written = found
+    path, damaged, half_written, lost = found
     _check_shared(world, path)
     loaded = on_every_rank(world, lambda: verified[0] if verified else _read(path))
     if loaded.state.keys() != keep.keys():
@@ -138,6 +144,7 @@ def open_folder(folder: RunFolder, world: World, config: Any, keep: dict[str, St
         lengths={METRICS_FILE: manifest.metrics_bytes, EVENTS_FILE: manifest.events_bytes},
         damaged=damaged,
         half_written=half_written,
+        lost=lost,
         changed_code=on_first_rank(world, lambda: code.update(folder, world.workload)),
         notes=[*_not_read(export), *on_first_rank(world, lambda: _other_torch(folder, world))],
     )
@@ -191,9 +198,9 @@ def _check_shared(world: World, path: Path) -> None:
 
 def _look(
     folder: RunFolder, who: dict[str, Any], verified: list[Checkpoint]
-) -> tuple[Path, list[str], list[Path]] | None:
-    """The newest good checkpoint, what is wrong with newer ones, and the half-written kept files that were
-    removed; None where the run is new."""
+) -> tuple[Path, list[str], list[Path], list[str]] | None:
+    """The newest good checkpoint, what is wrong with newer ones, the half-written kept files that were removed, and
+    the missing ones that training does not need; None where the run is new."""
     half_written = folder.remove_temporaries()
     if not folder.exists:
         if os.path.lexists(folder.path) and (not folder.path.is_dir() or any(folder.path.iterdir())):
@@ -226,7 +233,8 @@ def _look(
         checkpoint.quarantine(folder.checkpoints, newest.iteration)
         checkpoint.delete_unnamed_files(folder.checkpoints, before=newest.iteration)
     verified.append(newest)
-    return newest.path, damaged, half_written
+    archived = {path: newest.manifest.kept[path] for path in sorted(newest.archived)}
+    return newest.path, damaged, half_written, KeptFolder(folder.kept).missing(archived)
 
 
 def _create(folder: RunFolder, world: World, config: Any, who: dict[str, Any], state: HostState) -> Opened:

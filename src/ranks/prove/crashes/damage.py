@@ -14,7 +14,7 @@ from typing import Literal
 
 from ranks.engine.runs.folder import TEMPORARY
 from ranks.prove.crashes.freeze import freeze_when
-from ranks.prove.kept import is_intact, named_by_checkpoints, unnamed_files
+from ranks.prove.kept import is_intact, named_by_checkpoints, needed_by_checkpoints, unnamed_files
 from ranks.prove.processes import ProofError
 from ranks.prove.survive_proof import SurviveProof
 from ranks.prove.train_command import LIMIT_S, TrainCommand
@@ -144,8 +144,9 @@ def kill_before_naming(proof: SurviveProof, run: TrainCommand, iteration_s: floa
 
 
 def choose_file(run: TrainCommand, which: Which, rng: random.Random) -> str | None:
-    """A file of a kind; None where every checkpoint must name it and there is none. Raises ProofError."""
-    named = named_by_checkpoints(run)
+    """A file of a kind that training needs; None where every checkpoint must name it and there is none. Raises
+    ProofError."""
+    named = needed_by_checkpoints(run)
     older, newest = [named[iteration].keys() for iteration in sorted(named)[-2:]]
     chosen = {
         "newest": newest - older,

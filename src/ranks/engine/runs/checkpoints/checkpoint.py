@@ -30,7 +30,7 @@ from ranks.engine.files.strict_json import object_of
 from ranks.engine.runs.checkpoints.history import History
 from ranks.engine.runs.checkpoints.manifest import FORMAT, MANIFEST, Manifest, read_manifest, sealed
 from ranks.engine.runs.folder import EVENTS_FILE, TEMPORARY, RunFolder, iteration_of, listing, name_of
-from ranks.engine.runs.kept.kept_file import named_in
+from ranks.engine.runs.kept.kept_file import archived_in, named_in
 from ranks.engine.runs.kept.kept_folder import KeptFolder
 from ranks.engine.state import all_finite, canonical_json, fingerprint, join_state, split_state
 from ranks.errors import OtherFormat
@@ -51,6 +51,13 @@ class Checkpoint:
     path: Path
     manifest: Manifest
     state: dict[str, dict[str, Any]]
+    archived: set[str]
+    """The kept files that training never reads again, by path."""
+
+    @property
+    def needed(self) -> dict[str, int]:
+        """The kept files without which training cannot continue: path -> bytes."""
+        return {path: size for path, size in self.manifest.kept.items() if path not in self.archived}
 
     @property
     def iteration(self) -> int:
@@ -157,7 +164,7 @@ def _read(path: Path, history: History) -> Checkpoint:
     if HostState(tensors, rest).fingerprint() != manifest.fingerprint:
         raise DamagedFile(f"{path}: the state in it does not have the fingerprint in its manifest")
     state = {name: join_state(tensors.get(name, {}), rest[name]) for name in rest}
-    return Checkpoint(path, manifest, state)
+    return Checkpoint(path, manifest, state, archived_in(rest))
 
 
 def _verified(folder: Path, name: str, manifest: Manifest) -> bytes:
@@ -173,12 +180,12 @@ def _verified(folder: Path, name: str, manifest: Manifest) -> bytes:
 
 def newest(folder: Path, on_damage: list[str], *, resume: bool = False) -> Checkpoint | None:
     """The newest checkpoint that verifies; what is wrong with newer ones is appended to
-    `on_damage`. `resume`: the kept files that it names must verify too; only training needs them."""
+    `on_damage`. `resume`: the kept files that training needs must verify too."""
     history, kept = History.of(folder.parent / EVENTS_FILE), _kept(folder)
     for path in reversed(listing(folder)):
         try:
             found = read(path, history)
-            problem = kept.problem(found.manifest.kept) if resume else ""
+            problem = kept.problem(found.needed) if resume else ""
             if not problem:
                 return found
             on_damage.append(f"{path}: {problem}")

@@ -4,13 +4,15 @@ no torch."""
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, cast
 
 PATTERN = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]{0,39}/([0-9]{8,18})-([0-9a-f]{64})\.safetensors")
 KEY = "kept_file"
 """The key that makes an object in a state the name of a kept file."""
+ARCHIVED = "archived"
+"""The key of a file that training never reads again, so that a run continues without it."""
 
 
 @dataclass(frozen=True)
@@ -46,28 +48,36 @@ class KeptFile:
         assert match is not None
         return match[group]
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self, *, archived: bool = False) -> dict[str, Any]:
         """For a `state_dict`: the checkpoint's manifest then names the file."""
-        return {KEY: self.path, "bytes": self.size}
+        return {KEY: self.path, "bytes": self.size, **({ARCHIVED: True} if archived else {})}
 
     @classmethod
     def of(cls, found: Mapping[str, Any]) -> KeptFile:
         """The inverse of `as_json`. Raises ValueError."""
-        if set(found) != {KEY, "bytes"}:
+        if {*found} - {ARCHIVED} != {KEY, "bytes"} or found.get(ARCHIVED, True) is not True:
             raise ValueError(f"the name of a kept file has {KEY} and bytes, not {sorted(found)}"[:200])
         return cls(found[KEY], found["bytes"])
 
 
 def named_in(state: Mapping[str, Any]) -> dict[str, int]:
     """The kept files that a JSON tree names: path -> bytes. Raises ValueError where a name is odd."""
-    named: dict[str, int] = {}
+    return {file.path: file.size for file, _ in _files_in(state)}
+
+
+def archived_in(state: Mapping[str, Any]) -> set[str]:
+    """Of these files the paths of those that training never reads again."""
+    return {file.path for file, archived in _files_in(state) if archived}
+
+
+def _files_in(state: Mapping[str, Any]) -> Iterator[tuple[KeptFile, bool]]:
+    """Each file that a JSON tree names, and whether it is archived."""
     nodes: list[Any] = [state]
     while nodes:
         node = nodes.pop()
         if isinstance(node, Mapping) and KEY in node:
-            file = KeptFile.of(cast("Mapping[str, Any]", node))
-            named[file.path] = file.size
+            name = cast("Mapping[str, Any]", node)
+            yield KeptFile.of(name), ARCHIVED in name
         else:
             children = cast("Mapping[str, Any]", node).values() if isinstance(node, Mapping) else node
             nodes += [child for child in children if isinstance(child, Mapping | list | tuple)]
-    return named

@@ -39,11 +39,12 @@ class KeptFiles:
     names them. A file that was dropped is deleted when no checkpoint names it any more.
     """
 
-    def __init__(self, world: World, name: str) -> None:
-        """`name`: of the folder inside kept/, letters, digits, '_' and '-'."""
+    def __init__(self, world: World, name: str, *, archive: bool = False) -> None:
+        """`name`: of the folder inside kept/, letters, digits, '_' and '-'. `archive`: training never reads the files
+        again, so a run continues where one is damaged or gone."""
         if not re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_-]{0,39}", name):
             raise ValueError(f"{name!r} is no name for a folder of kept files: letters, digits, _ and -, at most 40")
-        self.name, self.files = name, list[KeptFile]()
+        self.name, self.archive, self.files = name, archive, list[KeptFile]()
         self._world = world
         self._run = RunFolder.of(world.config.runs_dir, world.run_name)
         self._folder = KeptFolder(self._run.kept)
@@ -84,7 +85,7 @@ class KeptFiles:
         self.files.remove(file)
 
     def state_dict(self) -> dict[str, Any]:
-        return {"files": [file.as_json() for file in self.files]}
+        return {"files": [file.as_json(archived=self.archive) for file in self.files]}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         self.files = [KeptFile.of(found) for found in state["files"]]

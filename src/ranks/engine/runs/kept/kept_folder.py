@@ -123,6 +123,15 @@ class KeptFolder:
         more = [f"and {len(found) - NAMED} more"] if len(found) > NAMED else []
         return f"{len(found)} of {len(files)} kept files damaged: {'; '.join([*found[:NAMED], *more])}"
 
+    def missing(self, named: Mapping[str, int]) -> list[str]:
+        """Which of some files (path -> bytes) are not there with that size; their content is not read."""
+        found: list[str] = []
+        for path, size in named.items():
+            place = self.path / path
+            if place.is_symlink() or not place.is_file() or place.stat().st_size != size:
+                found.append(path)
+        return found
+
     def delete_unnamed(self, named: Collection[str], before: int) -> None:
         """Delete files that were written before an iteration and that no checkpoint names. Later
         ones stay: a checkpoint to come will name them. Raises OSError."""
