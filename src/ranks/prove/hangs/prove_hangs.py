@@ -202,17 +202,20 @@ def stop_batch(
             fault = FaultMaker(run, tree, rng, 600.0).make(kind, phase, lambda run=run: len(run.sessions) > 0)
             if fault is None:
                 raise ended_before(run, tree, phase)
+            before = run.newest
             tree.send(signal.SIGTERM, [tree.launcher])
-            ends.append(pool.submit(wait_for_stop, run, tree, fault, time.monotonic()))
+            ends.append(pool.submit(wait_for_stop, run, tree, fault, before, time.monotonic()))
         return [end.result() for end in ends]
 
 
-def wait_for_stop(run: TrainCommand, tree: ProcessTree, fault: Fault, sent_s: float) -> HungStop:
-    """Wait for the end of a command that got SIGTERM during a hang."""
+def wait_for_stop(run: TrainCommand, tree: ProcessTree, fault: Fault, before: int, sent_s: float) -> HungStop:
+    """Wait for the end of a command that got SIGTERM during a hang. `before`: its newest checkpoint then. On a busy
+    machine the first rank may still write another one, while a rank hangs that is ahead of it."""
     code = tree.wait(2 * STOP_LIMIT_S)
-    seconds, lines = time.monotonic() - sent_s, tree.tail().splitlines()
-    expected = f"stopped without a save; resumes at {run.newest}"
+    seconds, said = time.monotonic() - sent_s, "".join(tree.tail().splitlines()[-1:])
+    words = ("without", "after") if run.newest > before else ("without",)
+    expected = [f"stopped {word} a save; resumes at {run.newest}" for word in words]
     problem = f"exit code {code}" if code != STOPPED else ""
-    problem = problem or (f"said: {lines[-1:]}" if lines[-1:] != [expected] else "")
+    problem = problem or (f"said: {said}" if said not in expected else "")
     problem = problem or (f"took {seconds:.0f} s" if seconds > STOP_LIMIT_S else "")
-    return HungStop(run.name, fault.kind, fault.phase.words, code, seconds, "".join(lines[-1:]), problem)
+    return HungStop(run.name, fault.kind, fault.phase.words, code, seconds, said, problem)
