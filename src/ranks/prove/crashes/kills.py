@@ -137,14 +137,19 @@ class KilledRun:
             self.tree.kill()
             self.tree = self.run.start()
         run, limit_s = self.run, time.monotonic() + within_s
-        recovered = [False]
+        restarted, new_rows_s = [False], list[float]()
 
         def done_waiting() -> bool:
-            recovered[0] = len(run.sessions) > self.sessions and run.num_rows > finished
-            return recovered[0] or time.monotonic() > limit_s
+            is_new = run.num_rows > finished
+            if is_new and not new_rows_s:
+                new_rows_s.append(time.monotonic())
+            restarted[0] = is_new and len(run.sessions) > self.sessions
+            return restarted[0] or time.monotonic() > limit_s
 
-        ended = not self.tree.until(done_waiting, LIMIT_S)
-        recovery_s = time.monotonic() - killed_s if recovered[0] or ended else None
+        ended, recovery_s = not self.tree.until(done_waiting, LIMIT_S), None
+        if restarted[0] or ended:  # a run that no longer needs the helper ends without a restart
+            first_s = time.monotonic() if restarted[0] or not new_rows_s else new_rows_s[0]
+            recovery_s = first_s - killed_s
         sessions = run.sessions
         redone = max(0, finished - int(sessions[-1]["iteration"])) if len(sessions) > self.sessions else None
         kept = fate_of(run, unnamed) if recovery_s is not None else dict.fromkeys(unnamed, "unknown")
