@@ -164,7 +164,7 @@ class Slots:
         self.times.plies += len(slots_P)
         self.times.simulations += int(result.simulations_P.sum())
         self.times.searches += len(slots_P)
-        self.times.cut_searches += int(result.out_of_nodes_P.sum())
+        self.times.out_of_nodes += int(result.out_of_nodes_P.sum())
         outcome_P = self.search.outcome(slots_P)  # for the side to move at the end
         over_P = ~np.isnan(outcome_P)
         resigned_P = ~over_P & resigns_P

@@ -28,7 +28,7 @@ class PlayTimes:
     simulations: float = 0.0
     evaluations: float = 0.0
     searches: float = 0.0
-    cut_searches: float = 0.0
+    out_of_nodes: float = 0.0
     """Searches that ended early: no room for another node in their tree."""
     rows: float = 0.0
     """Rows of all batches; evaluations / rows is how full they were."""
@@ -49,7 +49,7 @@ def speed(ranks: list[list[float]]) -> dict[str, float]:
     }
     found["batch_fill"] = sum(time.evaluations for time in times) / max(sum(time.rows for time in times), 1.0)
     searches = sum(time.searches for time in times)
-    found["cut_searches_share"] = sum(time.cut_searches for time in times) / max(searches, 1.0)
+    found["out_of_nodes_share"] = sum(time.out_of_nodes for time in times) / max(searches, 1.0)
     for name in ("net", "planes", "trees", "records", "waiting_device", "waiting_ranks", "gather"):
         shares = [getattr(time, f"{name}_s") / max(time.wall_s, 1e-9) for time in times]
         found[f"{name}_share"] = sum(shares) / len(shares)

@@ -10,7 +10,7 @@ from ranks.workloads.chess_spiking.config import PRESETS, Config
 
 if TYPE_CHECKING:
     from ranks.workloads.chess_spiking.building import build, example_inputs
-    from ranks.workloads.chess_spiking.games import format_pgn, notation
+    from ranks.workloads.chess_spiking.game_notation import format_pgn, notation
     from ranks.workloads.chess_spiking.strength_table import table
     from ranks.workloads.chess_spiking.training import evaluate, train
 
@@ -33,8 +33,8 @@ _HOME = {
     "example_inputs": "building",
     "train": "training",
     "evaluate": "training",
-    "notation": "games",
-    "format_pgn": "games",
+    "notation": "game_notation",
+    "format_pgn": "game_notation",
     "table": "strength_table",
 }
 

@@ -16,7 +16,7 @@ from ranks.selfplay.replay.read_games import WindowGames
 from ranks.watch.report.metric_rows import MetricRows
 from ranks.watch.report.ratings import draw_rating, draw_scores
 from ranks.watch.report.workload_page import Draw, newest_values, pictures
-from ranks.workloads.chess_spiking.games import format_pgn
+from ranks.workloads.chess_spiking.game_notation import format_pgn
 from ranks.workloads.chess_spiking.report import plots
 
 PICTURES: dict[str, tuple[str, Draw]] = {

@@ -17,7 +17,7 @@ from ranks.search import Search, SearchConfig
 from ranks.search.evaluation import Evaluation, Leaves
 from ranks.selfplay import Encoding, PlayedGame, SelfPlay, SelfPlayConfig
 from ranks.selfplay.replay.game_moves import GameMoves
-from ranks.workloads.chess_spiking.games import format_pgn, notation
+from ranks.workloads.chess_spiking.game_notation import format_pgn, notation
 from tests.selfplay.fixtures import single_rank
 
 
