@@ -136,7 +136,8 @@ def other_runs(rated: dict[str, dict[str, Any]]) -> Iterator[str]:
             yield f"| {run} | {row['cycle']} | {row['hours']:.2f} | {rating} |"
     yield ""
     for found in rated.values():
-        yield f"`{found['run_command']}`, rated by `{origin(found)['command']}`, {machine(found)}."
+        rated_by = origin(found)["command"].partition(" --made-by")[0]
+        yield f"`{found['run_command']}`, rated by `{rated_by}`, {machine(found)}."
 
 
 def with_seconds(cycles: list[dict[str, Any]]) -> list[dict[str, Any]]:
