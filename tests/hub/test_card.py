@@ -39,7 +39,7 @@ def test_the_training_command_says_what_was_switched_off() -> None:
         ("/home/alice/games.pgn", "games.pgn"),
         ("~/my games/a.pgn", "a.pgn"),
         ("/data", "data"),
-        ("/opt/lc0/lc0 --weights=/nets/t1.pb", "lc0 --weights=t1.pb"),
+        ("/engines/lc0 --weights=/nets/t1.pb", "lc0 --weights=t1.pb"),
         ("lc0 --weights=/home/alice/t1.pb --backend cpu", "lc0 --weights=t1.pb --backend cpu"),
         ("games/a.pgn", "games/a.pgn"),
         ("https://example.org/a/b", "https://example.org/a/b"),
