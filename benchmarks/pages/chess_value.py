@@ -136,8 +136,9 @@ def other_runs(rated: dict[str, dict[str, Any]]) -> Iterator[str]:
             yield f"| {run} | {row['cycle']} | {row['hours']:.2f} | {rating} |"
     yield ""
     for found in rated.values():
-        rated_by = origin(found)["command"].partition(" --made-by")[0]
-        yield f"`{found['run_command']}`, rated by `{rated_by}`, {machine(found)}."
+        rated_by, made_by, _ = origin(found)["command"].partition(" --made-by ")
+        again = f"{rated_by}{made_by}COMMAND" if made_by else rated_by
+        yield f"COMMAND is `{found['run_command']}`; rated by `{again}`, {machine(found)}."
 
 
 def with_seconds(cycles: list[dict[str, Any]]) -> list[dict[str, Any]]:
