@@ -46,7 +46,7 @@ def test_a_curve_of_another_run_has_none() -> None:
 def test_the_newest_curve_of_each_run_has_rows_and_its_command(tmp_path: Path) -> None:
     for date, value in (("2026-11-27", 700.0), ("2026-11-28", 753.0)):
         found = {
-            "origin": RECORD["origin"],
+            "origin": RECORD["origin"] | {"command": "python -m x --made-by ranks train"},
             "run": "outcome",
             "run_command": "ranks train chess-value --labels outcome",
         }
@@ -54,5 +54,5 @@ def test_the_newest_curve_of_each_run_has_rows_and_its_command(tmp_path: Path) -
         (tmp_path / f"chess_value_curve-outcome_{date}.json").write_text(json.dumps(found), encoding="utf-8")
     shown = "\n".join(other_runs(curves(tmp_path)))
     assert "| outcome | 1 | 0.10 | 753 (693 to 813) |" in shown
-    assert "`ranks train chess-value --labels outcome`, rated by `python -m x`" in shown
+    assert "`ranks train chess-value --labels outcome`; rated by `python -m x --made-by COMMAND`" in shown
     assert "700" not in shown
