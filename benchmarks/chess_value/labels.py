@@ -1,6 +1,6 @@
 """Labels a second of the pool of engines, and of a script of 20 lines that feeds Stockfish the same commands.
 
-    python -m benchmarks.chess_value.labels                2,000 positions a block, 10 rounds, 1 engine: ten minutes
+    python -m benchmarks.chess_value.labels                blocks of 5 s, 10 rounds, 1 engine: two minutes a limit
     python -m benchmarks.chess_value.labels --limits nodes:1000 --rounds 4
 
 The pool and the script take turns, block by block, each with one engine and positions that it has not seen, so that
@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import re
 import subprocess
 import sys
 import tempfile
@@ -32,10 +31,11 @@ from ranks.workloads.chess_value.labels.label import NO_SCORE
 from ranks.workloads.chess_value.labels.position_keys import fresh_fens
 from ranks.workloads.chess_value.labels.teacher import Teacher, TeacherSettings
 from ranks.workloads.chess_value.labels.teacher_engine import find_teacher
-from ranks.workloads.chess_value.matches.budget import STATIC_NODES
 from tests.chess_value.boards import random_boards
 
 AT_A_TIME = 32
+TRIED = 200
+"""Positions that say how many take as long as a block."""
 
 
 class Script:
@@ -93,11 +93,16 @@ def quiet_boards(count: int, seed: int) -> NDArray[np.uint64]:
     return quiet_N13[:count]
 
 
-def measured(command: str, limit: str, block: int, rounds: int, seed: int) -> dict[str, object]:
+def measured(command: str, limit: str, seconds_of_block: float, rounds: int, seed: int) -> dict[str, object]:
     """Labels a second of both, by turns, and of the cache."""
+    script = Script(find_teacher(command), limit)
+    tried = fresh_fens(quiet_boards(TRIED, seed + 1))
+    script.scores(tried[: TRIED // 4])  # warms up
+    first_s = time.perf_counter()
+    script.scores(tried)
+    block = max(50, int(seconds_of_block * TRIED / (time.perf_counter() - first_s)))
     boards_N13 = quiet_boards(block * (rounds + 1), seed)
     fens = fresh_fens(boards_N13)
-    script = Script(find_teacher(command), limit)
     with tempfile.TemporaryDirectory() as folder:
         teacher = Teacher(TeacherSettings(command, limit, 1, Path(folder)))
         taught: list[NDArray[np.int16]] = []
@@ -143,19 +148,14 @@ def measured(command: str, limit: str, block: int, rounds: int, seed: int) -> di
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--engine", default="stockfish")
-    parser.add_argument("--limits", nargs="+", default=["nodes:1000", "nodes:5000", "depth:8", "static"])
-    parser.add_argument(
-        "--block", type=int, default=2000, help="positions of nodes:1000; fewer where a label costs more"
-    )
+    parser.add_argument("--limits", nargs="+", default=["nodes:1000", "nodes:5000", "depth:4", "depth:8", "static"])
+    parser.add_argument("--seconds", type=float, default=5.0, help="of a block, about")
     parser.add_argument("--rounds", type=int, default=10)
     args = parser.parse_args()
     results: dict[str, object] = {}
     began, load_before = origin(), os.getloadavg()
     for limit in args.limits:
-        nodes = re.fullmatch(r"nodes:(\d+)", limit)
-        cost = STATIC_NODES if limit == STATIC else int(nodes[1]) if nodes else 2700
-        block = max(50, int(args.block * 1000 / cost))
-        results[limit] = found = measured(args.engine, limit, block, args.rounds, seed=5)
+        results[limit] = found = measured(args.engine, limit, args.seconds, args.rounds, seed=5)
         print(
             f"{limit}: pool over script {shown(found['pool_over_script'])}, "
             f"cache over pool {shown(found['cache_over_pool'], 0)}"

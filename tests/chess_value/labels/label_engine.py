@@ -2,7 +2,8 @@
 
 So equal labels in any order show that it was cleared before each. It can die or hang on a position, always or in the
 first process that meets it. Its `eval` says the same of white as its search would say without a past; "no eval": it has
-none; "odd eval": it is in other units; "leaves": the engine ends after its first `readyok`.
+none; "odd eval": it is in other units; "leaves": the engine ends after its first `readyok`; "answers and leaves": it
+ends after the answer to the position, the first time.
 """
 
 from __future__ import annotations
@@ -45,6 +46,7 @@ for line in sys.stdin:
         kind = "mate" if fault == "mates" else "cp"
         if fault != "scoreless": print(f"info depth 1 score {kind} {score} nodes {words[2]} pv e2e4")
         print("info depth 2 score cp 5 lowerbound", "bestmove e2e4", sep="\\n", flush=True)
+        if fault == "answers and leaves" and fen.startswith(board) and not once: os._exit(0)
     elif words[0] == "quit":
         break
 """

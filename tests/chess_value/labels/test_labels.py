@@ -147,6 +147,29 @@ def test_a_position_is_tried_twice_then_set_aside(fault: str, tries: int, limit:
     assert processes_of(tmp_path / "engine.py") == []
 
 
+def test_an_engine_that_ends_after_its_answer_loses_no_score(tmp_path: Path) -> None:
+    board = fresh_fens(BOARDS[3:4])[0].split()[0]
+    wanted = scores(engine_command(tmp_path), BOARDS[:12], 1)
+    said: list[str] = []
+    command = find_teacher(engine_command(tmp_path, "answers and leaves", board))
+    pool = EnginePool(command, label_limits("nodes:30"), 1, TIMEOUTS, said.append)
+    found = dict(pool.scores(BOARDS[:12]))
+    pool.close()
+    assert [found[index] for index in range(12)] == wanted.tolist()
+    assert len(said) == 1
+    assert fresh_fens(BOARDS[4:5])[0] in said[0], "the engine had the next position already"
+    assert processes_of(tmp_path / "engine.py") == []
+
+
+def test_few_positions_are_spread_over_all_engines(tmp_path: Path) -> None:
+    pool = EnginePool(find_teacher(engine_command(tmp_path)), None, 3, TIMEOUTS)
+    found = pool.scores(BOARDS[:6])
+    next(found)
+    assert len(processes_of(tmp_path / "engine.py")) == 3
+    found.close()
+    pool.close()
+
+
 @pytest.mark.parametrize(
     ("command", "found"),
     [

@@ -5,7 +5,8 @@
                                   engine 3 ┘
 
 An engine that dies or hangs is replaced, and its position is tried once more. A position on which two engines fail is
-set aside. An engine that evaluates without search has several positions at a time; it fails on the first of them.
+set aside. An engine has several positions at a time, so that it need not wait for the next; it fails on the first of
+them.
 """
 
 from __future__ import annotations
@@ -98,7 +99,8 @@ class EnginePool:
 
     def _give(self, engine: TeacherEngine, tasks: _Tasks) -> list[PositionScore]:
         """Fill up an engine's positions. Returns those on which two engines failed."""
-        given = tasks.next(engine.most_tasks - len(engine.tasks))
+        fair = -(-len(tasks) // self._most)  # few positions are spread over all engines
+        given = tasks.next(min(engine.most_tasks - len(engine.tasks), fair))
         try:
             if given:
                 engine.give(given)
@@ -163,8 +165,9 @@ class _Tasks:
         self._formatted = 0
         self._ready: deque[PositionTask] = deque()
 
-    def __bool__(self) -> bool:
-        return bool(self._ready) or self._formatted < len(self._boards_N13)
+    def __len__(self) -> int:
+        """Positions that no engine has."""
+        return len(self._ready) + len(self._boards_N13) - self._formatted
 
     def next(self, most: int) -> list[PositionTask]:
         """The next positions, at most so many."""

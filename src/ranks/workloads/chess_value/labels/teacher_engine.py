@@ -13,6 +13,7 @@ import hashlib
 import time
 from collections import deque
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import NamedTuple
 
 from ranks.chess.players.player import Forfeit, Limits
@@ -30,7 +31,9 @@ from ranks.workloads.chess_value.labels.units import clipped_cp
 LINES_KEPT = 300
 """Of a search: the last of them holds its score."""
 STATIC_AHEAD = 32
-"""Positions that an engine has at a time for static evaluations. A search is given one."""
+"""Positions that an engine has at a time for static evaluations."""
+SEARCH_AHEAD = 2
+"""Positions that an engine has at a time for searches. It is sent the second when the first search ends."""
 FINAL = b"Final evaluation"
 WITHOUT = "or train with --labels search or --labels outcome"
 
@@ -89,7 +92,7 @@ class TeacherEngine:
             if option is not None:
                 self.client.set_option(option.name, str(option.least if option.least is not None else 1))
         self.client.ready()
-        self.most_tasks = STATIC_AHEAD if self._is_static else 1
+        self.most_tasks = STATIC_AHEAD if self._is_static else SEARCH_AHEAD
         self.tasks: deque[PositionTask] = deque()
         """What it works on, the first one now."""
         self._lines: list[bytes] = []
@@ -108,15 +111,22 @@ class TeacherEngine:
 
     def give(self, tasks: Sequence[PositionTask]) -> None:
         """Let it score positions after those that it has. Raises Forfeit."""
-        if not self.tasks:
+        was_idle = not self.tasks
+        self.tasks.extend(tasks)
+        if was_idle:
             self._lines = []
             self._deadline = SearchDeadline(self._timeouts, self._limits, time.monotonic())
-        self.tasks.extend(tasks)
-        clear = "" if self._is_static else "ucinewgame\nisready\n"
         try:
-            self.client.process.send("".join(f"{clear}position fen {task.fen}\n{self._go}\n" for task in tasks))
+            if self._is_static:
+                self.client.process.send("".join(f"position fen {task.fen}\n{self._go}\n" for task in tasks))
+            elif was_idle:
+                self._search(self.tasks[0])
         except OSError as error:
             raise self.client.gone() from error
+
+    def _search(self, task: PositionTask) -> None:
+        """Send a position, after clearing the engine. Raises OSError where the engine has ended."""
+        self.client.process.send(f"ucinewgame\nisready\nposition fen {task.fen}\n{self._go}\n")
 
     def receive(self, *, ready: bool) -> list[PositionScore]:
         """The scores that are known now, in our units; their tasks are done. Does not wait. Raises Forfeit.
@@ -139,13 +149,16 @@ class TeacherEngine:
         return scores
 
     def _search_scores(self, lines: list[bytes]) -> list[PositionScore]:
-        """The score of its only task, if the search has ended."""
-        for at, line in enumerate(lines):
-            if line.startswith(b"bestmove"):
-                score = self._score(lines[:at])
-                return [PositionScore(self.tasks.popleft().number, score)]
+        """The score of its first task, if the search has ended. The next search begins before the score is read."""
         self._lines = [*self._lines, *lines][-LINES_KEPT:]
-        return []
+        if not any(line.startswith(b"bestmove") for line in lines):
+            return []
+        ended, self._lines = self._lines, []
+        if len(self.tasks) > 1:
+            with suppress(OSError):  # the engine ended after its answer, which the next look at it finds
+                self._search(self.tasks[1])
+        score = self._score(ended)
+        return [PositionScore(self.tasks.popleft().number, score)]
 
     def _static_scores(self, lines: list[bytes]) -> list[PositionScore]:
         """The static evaluations that have come, for the side to move."""
@@ -176,8 +189,8 @@ class TeacherEngine:
         self._static_cp(found[-1].encode(), "")
 
     def _score(self, lines: list[bytes]) -> int:
-        """The last exact score of the best line, among those before `bestmove`."""
-        for line in reversed([*self._lines, *lines]):
+        """The last exact score of the best line, among the lines of a search."""
+        for line in reversed(lines):
             if b" score " in line and line.startswith(b"info "):
                 info = parse_info(line[5:].partition(b" pv ")[0].decode(errors="replace"), None)
                 if info is not None and info.multipv == 1:
