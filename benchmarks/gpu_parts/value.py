@@ -1,10 +1,10 @@
 """Training of chess-value: positions/s of whole updates by batch, of the device alone and of the host alone.
 
-An update is as the workload makes it: positions drawn from a window of mapped files, read, turned into the net's
-inputs, copied to the device, forward and backward pass, optimizer. The host prepares the next batch while a GPU works,
-so an update takes about as long as the slower of the two; on the CPU it takes as long as both. Each is measured alone
-too: the device with a batch that is already there, the host stage by stage. A cycle of the command line is measured on
-its own.
+An update is as the workload makes it: positions drawn from a window of mapped files, read and turned into the net's
+inputs by a thread, copied to the device, forward and backward pass, optimizer. The thread prepares the next batches
+while a GPU works, so an update takes about as long as the slower of the two; on the CPU it takes as long as both. Each
+is measured alone too: the device with a batch that is already there, the host stage by stage. A cycle of the command
+line is measured on its own.
 
 Legend: N positions, B positions of a batch.
 """
@@ -28,11 +28,12 @@ from benchmarks.gpu_parts.updates import wait
 from benchmarks.measure import THREADS
 from ranks import Learner, RunConfig, StepBatch, World
 from ranks.chess.board import Board
+from ranks.data.loading.device_copy import DeviceCopy
 from ranks.engine.files.jsonl import read_rows
 from ranks.engine.runs.metrics_rows import peak_memory_bytes
 from ranks.engine.runs.run import Run
 from ranks.nets.channels_last import use_channels_last
-from ranks.workloads.chess_value.batches import batches_for
+from ranks.workloads.chess_value.batches import batch_of, batches_for
 from ranks.workloads.chess_value.config import Config, ValueNetConfig
 from ranks.workloads.chess_value.labels.label import Labelled
 from ranks.workloads.chess_value.net.building import build_net
@@ -43,6 +44,7 @@ from ranks.workloads.chess_value.window import PositionWindow
 GAME_POSITIONS, GAME_PLIES = 5_000, 100
 PART_POSITIONS = 50_000
 """Of a file of the window: a cycle of the default has 400,000 positions in 8 parts."""
+MOST_UPDATES = 1_000_000
 WARM_UP, UPDATES_S, DEVICE_S, STAGE_S = 3, 1.5, 0.7, 0.1
 NNUE_GOAL = 1_000_000
 """Positions/s of an nnue update on one H200."""
@@ -61,17 +63,6 @@ class Training:
     learner: Learner
     window: PositionWindow
     loss: Callable[..., Any]
-    number: int = 0
-    """Batches so far."""
-
-    def update(self, batch: int) -> None:
-        """As the workload makes it."""
-        self.learner.step(self.loss, self.drawn(batch))
-
-    def drawn(self, batch: int) -> StepBatch[Any]:
-        """The next batch of the window: the indices of its positions."""
-        self.number += 1
-        return self.window.batch(batch, self.number)
 
     def seconds_of(self, do: Callable[[], object], least_s: float) -> float:
         """Of one call, as a mean over `least_s` or longer after some that warm up; the device is waited for at the
@@ -94,15 +85,15 @@ class Training:
     def host_stages(self, batch: int) -> dict[str, float]:
         """Seconds of each stage of a batch on the host, one after the other. The last one ends when the batch is on
         the device."""
-        to_batch = batches_for(self.kind, self.world.device)
-        ids_B = self.drawn(batch).shards.ids.numpy()
+        copy = DeviceCopy(self.world.device)
+        ids_B = self.window.shards(batch, 0).ids.numpy()
         read = self.window.read(ids_B)
 
         def on_device() -> None:
-            to_batch(read)
+            copy(batch_of(read, self.kind))
             wait(self.world.device)
 
-        drawing_s = self.seconds_of(lambda: self.drawn(batch), STAGE_S)
+        drawing_s = self.seconds_of(lambda: self.window.shards(batch, 0), STAGE_S)
         reading_s = self.seconds_of(lambda: self.window.read(ids_B), STAGE_S)
         inputs_s = self.seconds_of(lambda: host_inputs(self.kind, read.boards_N13), STAGE_S)
         copying_s = max(0.0, self.seconds_of(on_device, STAGE_S) - inputs_s)
@@ -110,14 +101,19 @@ class Training:
 
     def rates(self, batch: int) -> dict[str, Any]:
         """Positions/s at one batch size, and what limits them."""
-        gpu = self.world.device.type == "cuda"
-        self.update(batch)
-        if gpu:
+        batches = self.window.numbered(batch, 0, MOST_UPDATES)
+
+        def update() -> None:
+            self.learner.step(self.loss, next(batches))
+
+        update()
+        if self.world.device.type == "cuda":
             torch.cuda.reset_peak_memory_stats()
-        update_s = self.seconds_of(lambda: self.update(batch), UPDATES_S)
+        update_s = self.seconds_of(update, UPDATES_S)
         peak_bytes = peak_memory_bytes(self.world.device)
+        on_device = gathered_once(next(batches))
+        batches.close()
         stages_s = self.host_stages(batch)
-        on_device = gathered_once(self.drawn(batch))
         device_s = self.seconds_of(lambda: self.learner.step(self.loss, on_device), DEVICE_S)
         host_s = sum(stages_s.values())
         return {
@@ -142,8 +138,8 @@ def value_updates(device: str, precision: str, net: Kind, batches: list[int], po
         net_in_training = build_net(cfg.net)
         use_channels_last(net_in_training, world)
         learner = Learner(net_in_training, cfg.optim, world, global_batch=cfg.global_batch)
-        window = PositionWindow("positions", cfg.window, batches_for(net, world.device), world)
-        training = Training(net, world, learner, window, partial(value_loss, mix=cfg.result_mix))
+        window = PositionWindow("positions", cfg.window, batches_for(net), world)
+        training = Training(net, world, learner, window, partial(value_loss, kind=net, mix=cfg.result_mix))
         by_batch: dict[int, dict[str, Any]] = {}
         with Run.open(cfg, world, keep={"learner": learner, "window": window}) as run:
             for cycle in run.iterations(1, long=True):

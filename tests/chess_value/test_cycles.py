@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import shutil
+import threading
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -13,28 +15,33 @@ import pytest
 import torch
 from numpy.typing import NDArray
 
-from ranks import RunConfig, World
+from ranks import Learner, RunConfig, World
 from ranks.chess.board import Board
 from ranks.chess.core.children import random_children
 from ranks.chess.core.moves import MAX_MOVES
 from ranks.chess.core.words import KEY_WORD
 from ranks.engine.distributed.rendezvous.process_env import ProcessEnv
 from ranks.engine.files.jsonl import read_rows
+from ranks.engine.runs.run import Run
 from ranks.errors import UserError
 from ranks.hardware.forecast.echo_comm import EchoComm
 from ranks.selfplay.snapshots import saved_iterations
+from ranks.workloads.chess_value.batches import batch_of
 from ranks.workloads.chess_value.config import Config, LabelConfig, PlayConfig
 from ranks.workloads.chess_value.games.cycle_games import CycleGames
 from ranks.workloads.chess_value.games.game import FinishedGame
 from ranks.workloads.chess_value.games.positions import positions_of
 from ranks.workloads.chess_value.labelling import engine_labels
 from ranks.workloads.chess_value.labelling.engine_labels import EngineLabels
-from ranks.workloads.chess_value.labels.label import NO_RESULT, NO_SCORE
+from ranks.workloads.chess_value.labels.label import NO_RESULT, NO_SCORE, Labelled
+from ranks.workloads.chess_value.net.building import build_net
+from ranks.workloads.chess_value.net.losses import ValueBatch, value_loss
 from ranks.workloads.chess_value.parts import saved_parts
 from ranks.workloads.chess_value.players.saved_net import from_run
 from ranks.workloads.chess_value.positions.sourced import SourcedPositions
 from ranks.workloads.chess_value.presets import PRESETS
 from ranks.workloads.chess_value.source_config import SourceConfig
+from ranks.workloads.chess_value.window import PositionWindow
 from tests.chess_value.boards import random_boards
 from tests.chess_value.labels.label_engine import engine_command
 from tests.chess_value.tiny import CONFIG, train
@@ -163,3 +170,46 @@ def test_a_forecast_of_two_ranks_labels_each_position_once(tmp_path: Path) -> No
     finally:
         labels.close()
         world.leave()
+
+
+def test_a_rank_whose_engines_label_while_it_trains_has_one_thread(tmp_path: Path) -> None:
+    world = World.join(RunConfig(runs_dir=tmp_path, name="run", threads=2), device="cpu", workload="chess-value")
+    labels = EngineLabels(
+        LabelConfig(engine=engine_command(tmp_path), limit="nodes:30", cache=tmp_path / "cache"), world
+    )
+    try:
+        assert not labels.overlaps, "on the CPU the engines wait"
+        labels.overlaps = True
+        none, scores = np.zeros(8, np.int8), np.full(8, NO_SCORE, np.int16)
+        found = SourcedPositions(random_boards(8), scores, none, none, none.astype(np.bool_))
+        threads = [torch.get_num_threads() for _ in labels.label(found, 3, lambda: pytest.fail("no net plays"))]
+        assert threads == [1, 1, 1]
+        assert torch.get_num_threads() == 2
+    finally:
+        labels.close()
+        world.leave()
+
+
+def test_a_thread_reads_the_batches_that_are_due_and_none_later(tmp_path: Path) -> None:
+    read: list[tuple[str, int]] = []
+
+    def to_batch(labelled: Labelled) -> ValueBatch:
+        read.append((threading.current_thread().name, len(labelled.boards_N13)))
+        return batch_of(labelled, "nnue")
+
+    world = World.join(RunConfig(runs_dir=tmp_path, name="run", shards=1), device="cpu", workload="chess-value")
+    window = PositionWindow("positions", 1000, to_batch, world)
+    net = build_net(CONFIG.net)
+    learner = Learner(net, CONFIG.optim, world, global_batch=20, updates=100)
+    boards_N13, zeros = random_boards(100), np.zeros(100, np.int8)
+    updates: list[int] = []
+    with Run.open(CONFIG, world, keep={"learner": learner, "window": window}) as run:
+        for cycle in run.iterations(2, long=True):
+            window.add(cycle, Labelled(boards_N13, zeros.astype(np.int16), zeros, zeros))
+            for batch in window.batches(20, 1.0):
+                learner.step(partial(value_loss, kind="nnue", mix=0.5), batch)
+            updates.append(window.updates)
+            by_thread = [count for name, count in read if name == "data worker 0"]
+            assert by_thread == [20] * window.updates, "each batch is read once, and none of a later window"
+    assert updates == [5, 10]
+    world.leave()

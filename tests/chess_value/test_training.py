@@ -25,7 +25,7 @@ from ranks.cli.main import main
 from ranks.errors import UserError
 from ranks.workloads import chess_value
 from ranks.workloads.chess_value import Config
-from ranks.workloads.chess_value.batches import to_batch
+from ranks.workloads.chess_value.batches import batch_of
 from ranks.workloads.chess_value.config import LabelConfig, PlayConfig, RatingConfig
 from ranks.workloads.chess_value.config import ValueNetConfig as NetConfig
 from ranks.workloads.chess_value.cycle_report import strength_lines
@@ -137,11 +137,11 @@ def one_update(world: World, boards_N13: NDArray[np.uint64]) -> tuple[str, int]:
             items.append(len(ids))
             rows_N = ids.numpy()
             labelled = Labelled(boards_N13[rows_N], cp_N[rows_N], result_N[rows_N], np.zeros(len(ids), np.int8))
-            return to_batch(labelled, "nnue", world.device)
+            return batch_of(labelled, "nnue")
 
     net = build_net(NetConfig(width=16))
     learner = Learner(net, OptimConfig(lr=1e-2), world, global_batch=8190, updates=1)
-    learner.step(partial(value_loss, mix=0.5), stream(Positions(), 8190, world).at(0))
+    learner.step(partial(value_loss, kind="nnue", mix=0.5), stream(Positions(), 8190, world).at(0))
     content = b"".join(tensor.numpy().tobytes() for tensor in net.state_dict().values())
     return hashlib.sha256(content).hexdigest(), sum(items)
 

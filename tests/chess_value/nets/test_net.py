@@ -18,7 +18,7 @@ from ranks.chess.engine.nnue.weights import ENGINE_CP_PER_LOGIT, FEATURE_SCALE, 
 from ranks.chess.match.openings import seeded_openings
 from ranks.cli.main import main
 from ranks.errors import UserError
-from ranks.workloads.chess_value.batches import to_batch
+from ranks.workloads.chess_value.batches import batch_of
 from ranks.workloads.chess_value.config import ValueNetConfig
 from ranks.workloads.chess_value.labels.label import NO_RESULT, NO_SCORE, Labelled
 from ranks.workloads.chess_value.net.building import build_net, example_inputs
@@ -122,20 +122,20 @@ def test_the_target_mixes_score_and_result_and_takes_what_is_known() -> None:
         result_N=np.array([-1, 1, NO_RESULT, NO_RESULT], np.int8),
         source_N=np.zeros(4, np.int8),
     )
-    target_B, weight_B = target(to_batch(labelled, "cnn", CPU), mix=0.25)
+    target_B, weight_B = target(batch_of(labelled, "cnn"), mix=0.25)
     win = 1 / (1 + math.exp(-1))
     assert target_B[:3].tolist() == pytest.approx([0.75 * win, 1.0, 1 - win])
     assert weight_B.tolist() == [1, 1, 1, 0]
 
 
 def test_the_loss_is_a_sum_over_the_positions() -> None:
-    class Fixed(torch.nn.Module):
-        def forward(self, logit_B: Tensor) -> Tensor:
-            return logit_B
+    class Even(torch.nn.Module):
+        def forward(self, planes_BPHW: Tensor) -> Tensor:
+            return torch.zeros(len(planes_BPHW))
 
-    yes_B = torch.tensor([True, True])
-    batch = ValueBatch((torch.zeros(2),), torch.tensor([0.0, 1e9]), yes_B, torch.zeros(2), ~yes_B)
-    loss = value_loss(Fixed(), batch, mix=0.5)
+    yes_B, boards_B13 = torch.tensor([True, True]), torch.zeros(2, 13, dtype=torch.int64)
+    batch = ValueBatch((boards_B13,), torch.tensor([0.0, 1e9]), yes_B, torch.zeros(2), ~yes_B)
+    loss = value_loss(Even(), batch, kind="resnet", mix=0.5)
     assert (float(loss.sum), loss.count) == (0.25, 2)
 
 

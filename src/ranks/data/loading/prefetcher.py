@@ -58,13 +58,15 @@ class Window(Generic[B]):
 @dataclass(frozen=True)
 class Source(Generic[B]):
     """What a stream reads. `shards`: this rank's part of an iteration. `key`: of the random numbers of its items.
-    `item`: as metrics.jsonl counts them."""
+    `item`: as metrics.jsonl counts them. `end`: this iteration and later ones are not read ahead; None: there is no
+    end."""
 
     dataset: Dataset[B]
     shards: Callable[[int], Shards]
     key: Callable[[int], int]
     purpose: str
     item: str
+    end: int | None = None
 
 
 class Prefetcher(Generic[B]):
@@ -116,7 +118,8 @@ class Prefetcher(Generic[B]):
 
     def _read_ahead(self, iteration: int) -> None:
         """Submit the pieces of this iteration and of the next ones. What was read for others is forgotten."""
-        numbers = range(iteration, iteration + 1 + self.ahead)
+        until, end = iteration + 1 + self.ahead, self.source.end
+        numbers = range(iteration, until if end is None else max(iteration + 1, min(until, end)))
         self._windows = {number: window for number, window in self._windows.items() if number in numbers}
         self._submit(iteration)
         after = 0

@@ -1,32 +1,31 @@
-"""From labelled positions to batches on the device."""
+"""From labelled positions to batches of the host."""
 
 from __future__ import annotations
 
 from functools import partial
 
-import numpy as np
 import torch
 
 from ranks.workloads.chess_value.labels.label import NO_RESULT, NO_SCORE, Labelled
-from ranks.workloads.chess_value.net.inputs import Kind, inputs_of, to_device
+from ranks.workloads.chess_value.net.inputs import Kind, host_inputs
 from ranks.workloads.chess_value.net.losses import ValueBatch
 from ranks.workloads.chess_value.window import ToBatch
 
 
-def to_batch(labelled: Labelled, kind: Kind, device: torch.device) -> ValueBatch:
-    """Inputs and targets of a net of this kind, on the device."""
+def batch_of(labelled: Labelled, kind: Kind) -> ValueBatch:
+    """What a net of this kind needs, and the targets, on the CPU. Any thread can call it."""
     dtype = torch.get_default_dtype()
-    has_score_B = labelled.cp_N != NO_SCORE
-    has_result_B = labelled.result_N != NO_RESULT
+    has_score_B = torch.from_numpy(labelled.cp_N != NO_SCORE)
+    has_result_B = torch.from_numpy(labelled.result_N != NO_RESULT)
     return ValueBatch(
-        inputs=inputs_of(kind, labelled.boards_N13, device),
-        cp_B=to_device(np.where(has_score_B, labelled.cp_N, np.int16(0)), device).to(dtype),
-        has_score_B=to_device(has_score_B, device),
-        result_B=to_device(np.where(has_result_B, labelled.result_N, np.int8(0)), device).to(dtype),
-        has_result_B=to_device(has_result_B, device),
+        inputs=tuple(torch.from_numpy(array) for array in host_inputs(kind, labelled.boards_N13)),
+        cp_B=torch.from_numpy(labelled.cp_N).to(dtype) * has_score_B,
+        has_score_B=has_score_B,
+        result_B=torch.from_numpy(labelled.result_N).to(dtype) * has_result_B,
+        has_result_B=has_result_B,
     )
 
 
-def batches_for(kind: Kind, device: torch.device) -> ToBatch:
-    """`to_batch` for one kind of net and one device."""
-    return partial(to_batch, kind=kind, device=device)
+def batches_for(kind: Kind) -> ToBatch:
+    """`batch_of` for one kind of net."""
+    return partial(batch_of, kind=kind)

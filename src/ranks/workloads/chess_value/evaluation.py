@@ -15,18 +15,18 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from ranks.chess.match.net_rating import LADDER, NET, rate_nets
+from ranks.data.loading.device_copy import to_device
 from ranks.engine.distributed.world import World
 from ranks.engine.runs.folder import RunFolder
 from ranks.engine.update.evaluate import eval_mode, evaluate_by_shard
 from ranks.engine.update.loss import Loss
-from ranks.workloads.chess_value.batches import to_batch
+from ranks.workloads.chess_value.batches import batch_of
 from ranks.workloads.chess_value.config import Config
 from ranks.workloads.chess_value.labels.label import SOURCES, Labelled
 from ranks.workloads.chess_value.matches.matches import EVALUATION_SEED, rating_metrics, rung_plans
 from ranks.workloads.chess_value.matches.pairs import Opponents, PlayedPair, play_all
 from ranks.workloads.chess_value.matches.rungs import has_stockfish, nearest_rungs, rung_players
-from ranks.workloads.chess_value.net.inputs import to_device
-from ranks.workloads.chess_value.net.losses import target
+from ranks.workloads.chess_value.net.losses import ValueBatch, target, win_probability_of
 from ranks.workloads.chess_value.parts import saved_parts
 from ranks.workloads.chess_value.players.net_player import kind_of, open_net, plays_in_processes
 from ranks.workloads.chess_value.tasks.pool import TaskPool
@@ -74,14 +74,15 @@ def validate(model: nn.Module, positions: HasPositions, mix: float, world: World
 def validation_loss(model: nn.Module, labelled: Labelled, mix: float, bins: int, device: torch.device) -> Loss:
     """The loss of `value_loss` with a metric for each source, and for each of `bins` equal ranges of the win
     probability the sum of its errors and the number of labelled positions."""
-    batch = to_batch(labelled, kind_of(model), device)
-    probability_B = torch.sigmoid(model(*batch.inputs))
+    kind = kind_of(model)
+    batch: ValueBatch = to_device(batch_of(labelled, kind), device)
+    probability_B = win_probability_of(model, batch, kind)
     target_B, weight_B = target(batch, mix)
     error_B = (probability_B - target_B) * weight_B
     metrics: dict[str, Tensor | tuple[Tensor, int]] = {"error": error_B.abs()}
     for number, source in enumerate(SOURCES):
         is_source_B = labelled.source_N == number
-        on_device_B = to_device(is_source_B, device)
+        on_device_B: Tensor = to_device(torch.from_numpy(is_source_B), device)
         metrics[f"loss_{source}"] = (error_B.square() * on_device_B).sum(), int(is_source_B.sum())
     bin_B = (probability_B * bins).long().clamp(max=bins - 1)
     for number in range(bins):

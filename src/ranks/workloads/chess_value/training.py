@@ -54,8 +54,8 @@ def train(cfg: Config, world: World) -> Summary:
     for each in (net, best):
         use_channels_last(each, world)
     learner = Learner(net, cfg.optim, world, global_batch=cfg.global_batch, updates=cfg.full_updates)
-    loss = partial(value_loss, mix=cfg.result_mix)
-    to_batch = batches_for(cfg.net.kind, world.device)
+    loss = partial(value_loss, kind=cfg.net.kind, mix=cfg.result_mix)
+    to_batch = batches_for(cfg.net.kind)
     window = PositionWindow("positions", cfg.window, to_batch, world)
     held_out = PositionWindow(VALIDATION, cfg.window, to_batch, world)
     files = FilePositions(cfg.sources, cfg.validation_share, world)

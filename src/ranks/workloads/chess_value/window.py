@@ -1,14 +1,16 @@
 """The labelled positions of a run, from which updates draw their batches.
 
 Each part is a kept file of the run, written once and memory-mapped, see docs/kept-files.md. Every rank holds the same
-positions.
+positions. A thread reads the next batches while the rank trains.
 
 Legend: B positions of a batch.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,6 +18,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from ranks.data.loading.prefetcher import Prefetcher, Source
+from ranks.data.loading.thread_workers import ThreadWorkers
 from ranks.engine.distributed.poll_interval import PollInterval
 from ranks.engine.distributed.world import World
 from ranks.engine.runs.kept.kept_file import KeptFile
@@ -26,8 +30,28 @@ from ranks.workloads.chess_value.labels.label import Labelled
 from ranks.workloads.chess_value.net.losses import ValueBatch
 from ranks.workloads.chess_value.parts import LabelledParts
 
+AHEAD = 2
+"""Batches that the thread may have ready."""
 ToBatch = Callable[[Labelled], ValueBatch]
-"""Labelled positions -> a batch on the device."""
+"""Labelled positions -> a batch on the CPU."""
+
+
+@dataclass(frozen=True)
+class WindowPositions:
+    """The positions of some parts, as a data set for the thread that reads ahead."""
+
+    parts: LabelledParts
+    to_batch: ToBatch
+    cost = None
+    sha256 = ""
+    """The run's manifest names the parts."""
+
+    def __len__(self) -> int:
+        return len(self.parts)
+
+    def gather(self, ids: Tensor) -> ValueBatch:
+        """The positions with these indices, on the CPU."""
+        return self.to_batch(self.parts.read(ids.numpy()))
 
 
 class PositionWindow:
@@ -83,23 +107,30 @@ class PositionWindow:
 
     def _until(self, due: int, global_batch: int) -> Iterator[StepBatch[ValueBatch]]:
         poll, first = PollInterval(self.world.comm), self.updates
-        while self.updates < due:
+        for batch in self.numbered(global_batch, first, due):
             self.world.session.progress("updates", self.updates - first, due - first)
             self.updates += 1
-            yield self.batch(global_batch, self.updates - 1)
+            yield batch
             if poll.due():
                 self.world.check_stop()
 
-    def batch(self, global_batch: int, number: int) -> StepBatch[ValueBatch]:
-        """Batch `number` of the run, from 0: this rank's part."""
+    def numbered(self, global_batch: int, first: int, end: int) -> Generator[StepBatch[ValueBatch]]:
+        """Batches `first` to `end` of the run, without `end`: this rank's part. The window must not change before the
+        last one is trained on."""
+        positions = WindowPositions(self._parts, self._to_batch)
+        shards, key = partial(self.shards, global_batch), partial(rng.key, self.world.seed, "value/items")
+        workers = ThreadWorkers(positions, 1, purpose="window's")
+        try:
+            source = Source(positions, shards, key, "window's", "positions", end)
+            yield from map(Prefetcher(source, workers, self.world, AHEAD).at, range(first, end))
+        finally:
+            workers.close()
+
+    def shards(self, global_batch: int, number: int) -> Shards:
+        """This rank's shards of batch `number` of the run, from 0."""
         key = rng.key(self.world.seed, "value/batch", number)
         chosen_B = rng.integers(key, torch.arange(global_batch), 1, len(self))[:, 0]
-        shards = Shards.assigned(chosen_B, self.world.assignment, self.world.rank)
-        return StepBatch(shards, self.gather, item="positions")
-
-    def gather(self, ids_B: Tensor) -> ValueBatch:
-        """The positions with these indices in the window, on the device."""
-        return self._to_batch(self.read(ids_B.numpy()))
+        return Shards.assigned(chosen_B, self.world.assignment, self.world.rank)
 
     def read(self, ids_B: NDArray[np.int64]) -> Labelled:
         """The positions with these indices, in their order."""

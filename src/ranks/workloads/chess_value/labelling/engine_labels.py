@@ -1,7 +1,8 @@
 """Scores of a UCI engine, from a pool on each host, with a cache.
 
 Where the ranks train on the CPU they have all cores, so the engines work while the ranks wait, and the other way round.
-Where they train on GPUs, the engines have the cores that are left, and label a part while the one before it trains.
+Where they train on GPUs, the engines have all cores but one for each rank, and label a part while the one before it
+trains.
 
 Legend: N positions.
 """
@@ -10,8 +11,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from concurrent.futures import Future, wait
+from contextlib import contextmanager, nullcontext
 
 import numpy as np
+import torch
 
 from ranks.engine.distributed.agree import on_every_rank
 from ranks.engine.distributed.world import World
@@ -30,6 +33,17 @@ def teacher_of(cfg: LabelConfig, busy: int, silence_s: float) -> Teacher:
     """The engines of this host, on which `busy` ranks train at the same time. Raises UserError."""
     engines = engines_here(cfg.engines, busy)
     return Teacher(TeacherSettings(cfg.engine, cfg.limit, engines, cfg.cache, silence_s=silence_s))
+
+
+@contextmanager
+def one_torch_thread() -> Iterator[None]:
+    """A rank computes on one core of the host: the engines have the others."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)
 
 
 class EngineLabels:
@@ -63,16 +77,17 @@ class EngineLabels:
         def submit_until(count: int) -> None:
             submitted.extend(self._submit(piece) for piece in pieces[len(submitted) : count])
 
-        for number, piece in enumerate(pieces, start=1):
-            submit_until(number + 1 if self.overlaps else number)
-            mine = self._wait_for(submitted[number - 1], number, len(pieces))
-            by_rank = dict(self._world.comm.gather_objects((self._world.rank, mine)))
-            taught = [labels for _, labels in sorted(by_rank.items()) if labels is not None]
-            yield labelled(piece, np.concatenate([labels.cp_N for labels in taught]))._replace(
-                cached=sum(labels.cached for labels in taught),
-                computed=sum(labels.computed for labels in taught),
-                seconds=max(labels.seconds for labels in taught),
-            )
+        with one_torch_thread() if self.overlaps else nullcontext():
+            for number, piece in enumerate(pieces, start=1):
+                submit_until(number + 1 if self.overlaps else number)
+                mine = self._wait_for(submitted[number - 1], number, len(pieces))
+                by_rank = dict(self._world.comm.gather_objects((self._world.rank, mine)))
+                taught = [labels for _, labels in sorted(by_rank.items()) if labels is not None]
+                yield labelled(piece, np.concatenate([labels.cp_N for labels in taught]))._replace(
+                    cached=sum(labels.cached for labels in taught),
+                    computed=sum(labels.computed for labels in taught),
+                    seconds=max(labels.seconds for labels in taught),
+                )
 
     def close(self) -> None:
         """End the engines."""

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from ranks.chess.engine.nnue.features import active_features, output_bucket
+from ranks.data.loading.device_copy import to_device
 from ranks.workloads.chess_value.net.planes import cnn_planes, resnet_planes
 
 Kind = Literal["nnue", "cnn", "resnet"]
@@ -35,14 +36,5 @@ def device_inputs(kind: Kind, arrays: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
 
 def inputs_of(kind: Kind, boards_B13: NDArray[np.uint64], device: torch.device) -> tuple[Tensor, ...]:
     """The arguments of the net's forward on a device. boards: uint64[B, 13]."""
-    arrays = host_inputs(kind, boards_B13)
-    return device_inputs(kind, tuple(to_device(array, device) for array in arrays))
-
-
-def to_device(array: NDArray[np.generic], device: torch.device) -> Tensor:
-    """A copy of an array on a device, through pinned memory where it is a GPU."""
-    tensor = torch.from_numpy(array)
-    if device.type == "cpu":
-        return tensor
-    pinned = torch.empty(tensor.shape, dtype=tensor.dtype, pin_memory=True)
-    return pinned.copy_(tensor).to(device, non_blocking=True)
+    arrays = tuple(torch.from_numpy(array) for array in host_inputs(kind, boards_B13))
+    return device_inputs(kind, to_device(arrays, device))

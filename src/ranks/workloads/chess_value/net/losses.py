@@ -18,13 +18,14 @@ from torch import Tensor, nn
 
 from ranks.engine.update.loss import Loss
 from ranks.workloads.chess_value.labels.units import LABEL_CP_PER_LOGIT
+from ranks.workloads.chess_value.net.inputs import Kind, device_inputs
 
 
 class ValueBatch(NamedTuple):
-    """Positions on the device with their labels."""
+    """Positions with their labels."""
 
     inputs: tuple[Tensor, ...]
-    """What the net takes, see inputs.py."""
+    """Packed, as `host_inputs` makes them; `device_inputs` makes of them what the net takes."""
     cp_B: Tensor
     """float: the score of the side to move, in centipawns; 0 where it is unknown."""
     has_score_B: Tensor
@@ -44,11 +45,16 @@ def target(batch: ValueBatch, mix: float) -> tuple[Tensor, Tensor]:
     return target_B, (batch.has_score_B | batch.has_result_B).to(target_B.dtype)
 
 
-def value_loss(model: nn.Module, batch: ValueBatch, *, mix: float) -> Loss:
+def win_probability_of(model: nn.Module, batch: ValueBatch, kind: Kind) -> Tensor:
+    """[B] what a net of this kind says. The batch is on the net's device."""
+    return torch.sigmoid(model(*device_inputs(kind, batch.inputs)))
+
+
+def value_loss(model: nn.Module, batch: ValueBatch, *, kind: Kind, mix: float) -> Loss:
     """The summed squared errors of the win probability, and as a metric the absolute ones.
 
     A position without any label has no share in the sum, but counts."""
-    probability_B = torch.sigmoid(model(*batch.inputs))
+    probability_B = win_probability_of(model, batch, kind)
     target_B, weight_B = target(batch, mix)
     error_B = (probability_B - target_B) * weight_B
     return Loss(error_B.square().sum(), len(error_B), error=error_B.abs())

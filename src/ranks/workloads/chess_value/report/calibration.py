@@ -18,14 +18,12 @@ from ranks.engine.runs.folder import RunFolder
 from ranks.errors import UserError
 from ranks.watch.report.figures import INK, panels, percent, percent_below, save
 from ranks.watch.report.metric_rows import MetricRows
-from ranks.workloads.chess_value.batches import to_batch
+from ranks.workloads.chess_value.batches import batch_of
 from ranks.workloads.chess_value.evaluation import CALIBRATION_BINS, MOST_POSITIONS, ROWS, VALIDATION
-from ranks.workloads.chess_value.net.losses import target
+from ranks.workloads.chess_value.net.losses import target, win_probability_of
 from ranks.workloads.chess_value.parts import LabelledParts, saved_parts
 from ranks.workloads.chess_value.players.net_player import kind_of
 from ranks.workloads.chess_value.players.saved_net import from_run
-
-CPU = torch.device("cpu")
 
 
 def draw_calibration(run: RunFolder, settings: Mapping[str, Any], rows: MetricRows, path: Path) -> str | None:
@@ -64,9 +62,9 @@ def calibration(
     count_C, predicted_C, labelled_C = np.zeros((3, CALIBRATION_BINS))
     index_N = np.linspace(0, len(positions) - 1, min(len(positions), MOST_POSITIONS)).astype(np.int64)
     for first in range(0, len(index_N), ROWS):
-        batch = to_batch(positions.read(index_N[first : first + ROWS]), kind_of(model), CPU)
+        batch = batch_of(positions.read(index_N[first : first + ROWS]), kind_of(model))
         with torch.no_grad():
-            probability_B = torch.sigmoid(model(*batch.inputs)).double().numpy()
+            probability_B = win_probability_of(model, batch, kind_of(model)).double().numpy()
         target_B, weight_B = (tensor.double().numpy() for tensor in target(batch, mix))
         bin_B = np.minimum((probability_B * CALIBRATION_BINS).astype(np.int64), CALIBRATION_BINS - 1)
         for sums_C, values_B in ((count_C, 1.0), (predicted_C, probability_B), (labelled_C, target_B)):
