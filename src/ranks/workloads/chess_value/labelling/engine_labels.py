@@ -9,7 +9,7 @@ Legend: N positions.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from concurrent.futures import Future, wait
 from contextlib import contextmanager, nullcontext
 
@@ -36,7 +36,7 @@ def teacher_of(cfg: LabelConfig, busy: int, silence_s: float) -> Teacher:
 
 
 @contextmanager
-def one_torch_thread() -> Iterator[None]:
+def one_torch_thread() -> Generator[None]:
     """A rank computes on one core of the host: the engines have the others."""
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
