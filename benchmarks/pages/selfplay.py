@@ -13,6 +13,7 @@ from benchmarks.selfplay.bars import ORIGIN_GAMES, ORIGIN_PLIES
 WAITS = ("waiting_s", "gather_s")
 ORIGIN = f"The authors of chess-snn-rl name {ORIGIN_PLIES} and {ORIGIN_GAMES}, on one GPU."
 SPEED, STRENGTH, CONNECT_FOUR = "selfplay_cpu", "chess_spiking_strength", "connect_four"
+TWO_RANKS = "selfplay_two-ranks"
 SPIKES = "chess_spiking_spikes"
 
 
@@ -21,6 +22,7 @@ def self_play(_proofs: Path, benchmarks: Path) -> Iterator[str]:
     found = newest(benchmarks)
     yield from speed(found.get(SPEED))
     yield ""
+    yield from two_ranks(found.get(TWO_RANKS))
     yield from connect_four(found.get(CONNECT_FOUR))
 
 
@@ -60,6 +62,22 @@ def speed(result: dict[str, Any] | None) -> Iterator[str]:
     yield f"`{result['origin']['command']}`{whole}, {machine(result)}."
     yield f"Games/hour are plies by the mean length of the few games that ended. {ORIGIN}"
     yield from ["", *many_parts(result), *weaknesses(result)]
+
+
+def two_ranks(result: dict[str, Any] | None) -> Iterator[str]:
+    """Two ranks next to one, and next to two runs that share nothing: what two cores can give at all."""
+    if result is None:
+        return
+    ranks, one, runs = result["comparisons"]["d ranks tiny"]["sides"]
+    limit = _median_plies_per_s(runs) / _median_plies_per_s(one)
+    by_one, by_runs = (side["first_by_this"] for side in (one, runs))
+    yield f"Two ranks alone, {by_one['n']} rounds: {by_one['median']:.2f}x of one rank ({by_one['p25']:.2f} to"
+    yield f"{by_one['p75']:.2f}). Two runs that share nothing make {limit:.2f}x of one on these cores, and two ranks"
+    yield f"{by_runs['median']:.2f}x of these ({by_runs['p25']:.2f} to {by_runs['p75']:.2f}). The ranks wait"
+    waits = [mean(one[part] for one in ranks["rounds"]) for part in WAITS]
+    yield f"{waits[0]:.2f} s and gather {waits[1]:.2f} s of a round of 10 s."
+    yield f"`{result['origin']['command']}`, {machine(result)}."
+    yield ""
 
 
 def many_parts(result: dict[str, Any]) -> Iterator[str]:
