@@ -3,7 +3,7 @@
 So equal labels in any order show that it was cleared before each. It can die or hang on a position, always or in the
 first process that meets it. Its `eval` says the same of white as its search would say without a past; "no eval": it has
 none; "odd eval": it is in other units; "leaves": the engine ends after its first `readyok`; "answers and leaves": it
-ends after the answer to the position, the first time.
+ends after the answer to the position, the first time; "cut once": it ends in the middle of that static evaluation.
 """
 
 from __future__ import annotations
@@ -38,6 +38,9 @@ for line in sys.stdin:
         score = int(hashlib.sha256(fen.encode()).hexdigest(), 16) % 2001 - 1000
         if words[0] == "eval":
             white = "none (in check)" if board == fen else f"{score / 100:+.2f} (white side) [small]"
+            if fault == "cut once" and fen.startswith(board) and not once:
+                print(f"Final evaluation       {score / 100:+.1f}", end="", flush=True)
+                os._exit(0)
             if fault == "odd eval": white = "(white) = 12 cp"
             print("| a table |", "", f"Final evaluation       {white}", "", sep="\\n", flush=True)
             continue

@@ -161,6 +161,18 @@ def test_an_engine_that_ends_after_its_answer_loses_no_score(tmp_path: Path) -> 
     assert processes_of(tmp_path / "engine.py") == []
 
 
+def test_a_static_evaluation_that_is_cut_off_loses_no_score(tmp_path: Path) -> None:
+    board = fresh_fens(BOARDS[7:8])[0].split()[0]
+    wanted = scores(engine_command(tmp_path), BOARDS[:12], 1, "static")
+    said: list[str] = []
+    pool = EnginePool(find_teacher(engine_command(tmp_path, "cut once", board)), None, 1, TIMEOUTS, said.append)
+    found = dict(pool.scores(BOARDS[:12]))
+    pool.close()
+    assert [found[index] for index in range(12)] == wanted.tolist()
+    assert len(said) == 1
+    assert board in said[0]
+
+
 def test_few_positions_are_spread_over_all_engines(tmp_path: Path) -> None:
     pool = EnginePool(find_teacher(engine_command(tmp_path)), None, 3, TIMEOUTS)
     found = pool.scores(BOARDS[:6])

@@ -23,15 +23,12 @@ class DeviceCopy:
         if self.device.type == "cpu":
             return batch
         if self._stream is None:
-            return map_tensors(self._copy, batch)
+            return to_device(batch, self.device)
         with torch.cuda.stream(self._stream):
-            copied = map_tensors(self._copy, batch)
+            copied = to_device(batch, self.device)
         torch.cuda.current_stream(self.device).wait_stream(self._stream)
         map_tensors(self._used_by_current_stream, copied)
         return copied
-
-    def _copy(self, tensor: Tensor) -> Tensor:
-        return tensor if tensor.device.type != "cpu" else tensor.pin_memory().to(self.device, non_blocking=True)
 
     def _used_by_current_stream(self, tensor: Tensor) -> Tensor:
         """Its memory is not given to others before the passes that use it have ended."""
@@ -41,6 +38,10 @@ class DeviceCopy:
 
 
 def to_device(batch: Any, device: torch.device) -> Any:
-    """A batch of the host on a device, for evaluations: any container of tensors. On the CPU it is the batch
-    itself."""
-    return DeviceCopy(device)(batch)
+    """A batch of the host on a device: any container of tensors. The copy waits for the device's present work. On the
+    CPU it is the batch itself."""
+
+    def copy(tensor: Tensor) -> Tensor:
+        return tensor if tensor.device.type != "cpu" else tensor.pin_memory().to(device, non_blocking=True)
+
+    return batch if device.type == "cpu" else map_tensors(copy, batch)

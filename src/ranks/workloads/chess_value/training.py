@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Generator
 from contextlib import closing
 from functools import partial
 
@@ -64,11 +64,12 @@ def train(cfg: Config, world: World) -> Summary:
     matches = ValueMatches(net, best, rungs, cfg.rating, world, cost_of_node(cfg.net))
     snapshots, match_time = Snapshots(net, cfg.snapshot_every, world), MatchTime(cfg.rating.share)
 
-    def learn(batches: Iterable[StepBatch[ValueBatch]], report: CycleReport, run: Run) -> None:
-        for batch in batches:
-            stats = learner.step(loss, batch)
-            report.trained(stats)
-            run.log(stats)
+    def learn(due: Generator[StepBatch[ValueBatch]], report: CycleReport, run: Run) -> None:
+        with closing(due) as batches:
+            for batch in batches:
+                stats = learner.step(loss, batch)
+                report.trained(stats)
+                run.log(stats)
 
     keep = dict(learner=learner, files=files, window=window, held_out=held_out, snapshots=snapshots, matches=matches)
     with (

@@ -8,7 +8,8 @@ Legend: B positions of a batch.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Callable, Generator, Mapping
+from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -22,6 +23,7 @@ from ranks.data.loading.prefetcher import Prefetcher, Source
 from ranks.data.loading.thread_workers import ThreadWorkers
 from ranks.engine.distributed.poll_interval import PollInterval
 from ranks.engine.distributed.world import World
+from ranks.engine.liveness.heartbeat import heartbeat
 from ranks.engine.runs.kept.kept_file import KeptFile
 from ranks.engine.runs.kept.kept_files import KeptFiles
 from ranks.engine.sharding import rng
@@ -31,7 +33,7 @@ from ranks.workloads.chess_value.net.losses import ValueBatch
 from ranks.workloads.chess_value.parts import LabelledParts
 
 AHEAD = 2
-"""Batches that the thread may have ready."""
+"""Micro-batches that the thread reads ahead, whole updates at least."""
 ToBatch = Callable[[Labelled], ValueBatch]
 """Labelled positions -> a batch on the CPU."""
 
@@ -90,7 +92,7 @@ class PositionWindow:
             self._kept.drop(self._kept.files[0])
             self._parts = LabelledParts(self._parts.parts[1:])
 
-    def batches(self, global_batch: int, reuse: float) -> Iterator[StepBatch[ValueBatch]]:
+    def batches(self, global_batch: int, reuse: float) -> Generator[StepBatch[ValueBatch]]:
         """As many batches as are due: reuse * positions added so far / `global_batch`, less those drawn.
 
         Each position is drawn uniformly from the window, with replacement; the random numbers depend on the number of
@@ -99,20 +101,21 @@ class PositionWindow:
         """
         return self._until(self.final + int(reuse * self.added / global_batch) if len(self) else 0, global_batch)
 
-    def final_batches(self, global_batch: int, passes: float) -> Iterator[StepBatch[ValueBatch]]:
+    def final_batches(self, global_batch: int, passes: float) -> Generator[StepBatch[ValueBatch]]:
         """Batches of so many passes over the window, besides those of `batches`, and drawn in the same way."""
         due = int(passes * len(self) / global_batch)
         self.final += due
         return self._until(self.updates + due, global_batch)
 
-    def _until(self, due: int, global_batch: int) -> Iterator[StepBatch[ValueBatch]]:
+    def _until(self, due: int, global_batch: int) -> Generator[StepBatch[ValueBatch]]:
         poll, first = PollInterval(self.world.comm), self.updates
-        for batch in self.numbered(global_batch, first, due):
-            self.world.session.progress("updates", self.updates - first, due - first)
-            self.updates += 1
-            yield batch
-            if poll.due():
-                self.world.check_stop()
+        with closing(self.numbered(global_batch, first, due)) as batches:
+            for batch in batches:
+                self.world.session.progress("updates", self.updates - first, due - first)
+                self.updates += 1
+                yield batch
+                if poll.due():
+                    self.world.check_stop()
 
     def numbered(self, global_batch: int, first: int, end: int) -> Generator[StepBatch[ValueBatch]]:
         """Batches `first` to `end` of the run, without `end`: this rank's part. The window must not change before the
@@ -125,6 +128,7 @@ class PositionWindow:
             yield from map(Prefetcher(source, workers, self.world, AHEAD).at, range(first, end))
         finally:
             workers.close()
+            heartbeat.loading_queue(0, 0)
 
     def shards(self, global_batch: int, number: int) -> Shards:
         """This rank's shards of batch `number` of the run, from 0."""

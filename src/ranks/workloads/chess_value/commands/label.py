@@ -94,7 +94,7 @@ def label(
         validation_share=validation_share,
     )
     sources = by_suffix(files)
-    settings = TeacherSettings(engine, limit, engines_here(engines, ranks=0), cache, cache_bytes)
+    settings = TeacherSettings(engine, limit, engines_here(engines, busy=0), cache, cache_bytes)
     progress = LabelProgress()
     with writing_parts(to) as writers, closing(Teacher(settings)) as teacher:
         print(f"labels: {teacher.about}, {settings.engines} engines", flush=True)

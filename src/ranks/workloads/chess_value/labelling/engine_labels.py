@@ -1,8 +1,8 @@
 """Scores of a UCI engine, from a pool on each host, with a cache.
 
 Where the ranks train on the CPU they have all cores, so the engines work while the ranks wait, and the other way round.
-Where they train on GPUs, the engines have all cores but one for each rank, and label a part while the one before it
-trains.
+Where they train on GPUs, the engines have all cores but two for each rank, one of them for the thread that reads ahead,
+and label a part while the one before it trains.
 
 Legend: N positions.
 """
@@ -25,19 +25,21 @@ from ranks.workloads.chess_value.labels.teacher import TaughtLabels, Teacher, Te
 from ranks.workloads.chess_value.players.net_player import OpenPlayer
 from ranks.workloads.chess_value.positions.sourced import SourcedPositions
 
+CORES_OF_A_RANK = 2
+"""Which trains on a GPU: its own thread, and the one that reads the next batches."""
 WAIT_S = 0.1
 """Between two looks at whether all hosts are done and whether a stop was requested."""
 
 
 def teacher_of(cfg: LabelConfig, busy: int, silence_s: float) -> Teacher:
-    """The engines of this host, on which `busy` ranks train at the same time. Raises UserError."""
+    """The engines of this host, on which ranks train on `busy` cores at the same time. Raises UserError."""
     engines = engines_here(cfg.engines, busy)
     return Teacher(TeacherSettings(cfg.engine, cfg.limit, engines, cfg.cache, silence_s=silence_s))
 
 
 @contextmanager
 def one_torch_thread() -> Generator[None]:
-    """A rank computes on one core of the host: the engines have the others."""
+    """A rank computes on one core of the host, besides the one of its reading thread: the engines have the others."""
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
@@ -58,7 +60,7 @@ class EngineLabels:
         places = world.comm.gather_objects((world.rank, world.process_env.local_rank))
         self._hosts = sorted({rank for rank, local in places if local == 0})
         """The first rank of each host."""
-        busy = -(-world.size // len(self._hosts)) if self.overlaps else 0
+        busy = CORES_OF_A_RANK * -(-world.size // len(self._hosts)) if self.overlaps else 0
         silence_s, mine = world.config.hang_timeout_s, world.rank in self._hosts
         self._teacher = on_every_rank(world, lambda: teacher_of(cfg, busy, silence_s) if mine else None)
         about = str(self._teacher.about) if self._teacher is not None else None

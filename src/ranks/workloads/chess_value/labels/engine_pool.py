@@ -99,7 +99,8 @@ class EnginePool:
 
     def _give(self, engine: TeacherEngine, tasks: _Tasks) -> list[PositionScore]:
         """Fill up an engine's positions. Returns those on which two engines failed."""
-        fair = -(-len(tasks) // self._most)  # few positions are spread over all engines
+        spare = 0 if engine.tasks else self._most - 1  # an engine that works leaves the last ones to idle engines
+        fair = (len(tasks) + spare) // self._most  # few positions are spread over all
         given = tasks.next(min(engine.most_tasks - len(engine.tasks), fair))
         try:
             if given:

@@ -137,10 +137,10 @@ class Teacher:
         return cp_U
 
 
-def engines_here(asked: int | None, ranks: int, report: Callable[[str], None] = say) -> int:
-    """Engines on this machine: as many as are asked for, at most one for each core that `ranks` ranks leave, at least
-    one. `report`: gets a line where more are asked for."""
-    most = max(1, available_cores() - ranks)
+def engines_here(asked: int | None, busy: int, report: Callable[[str], None] = say) -> int:
+    """Engines on this machine: as many as are asked for, at most one for each core besides `busy` ones, at least one.
+    `report`: gets a line where more are asked for."""
+    most = max(1, available_cores() - busy)
     if asked is not None and asked > most:
         report(f"{asked} engines asked for, {most} started: one for each free core of this machine")
     return min(asked or most, most)

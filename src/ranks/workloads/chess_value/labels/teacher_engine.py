@@ -161,11 +161,18 @@ class TeacherEngine:
         return [PositionScore(self.tasks.popleft().number, score)]
 
     def _static_scores(self, lines: list[bytes]) -> list[PositionScore]:
-        """The static evaluations that have come, for the side to move."""
+        """The static evaluations that have come, for the side to move, up to the first line that is none."""
         scores: list[PositionScore] = []
-        for line in lines:
+        lines, self._lines = [*self._lines, *lines], []
+        for at, line in enumerate(lines):
             if line.startswith(FINAL) and self.tasks:
-                cp = self._static_cp(line, self.tasks[0].fen)
+                try:
+                    cp = self._static_cp(line, self.tasks[0].fen)
+                except Forfeit:
+                    if not scores:
+                        raise
+                    self._lines = lines[at:]  # the next look at the engine finds it; these scores count
+                    break
                 scores.append(PositionScore(self.tasks.popleft().number, cp))
         return scores
 
@@ -199,8 +206,12 @@ class TeacherEngine:
 
 
 def static_cp(line: bytes, fen: str) -> int:
-    """The score for the side to move in the line that ends a static evaluation; NO_SCORE for a position in check."""
-    word = line.removeprefix(FINAL).lstrip(b": ").split()[0]
+    """The score for the side to move in the line that ends a static evaluation; NO_SCORE for a position in check.
+
+    Raises ValueError, IndexError or OverflowError for another line, also for one that is cut off in its number."""
+    word, side, *_ = line.removeprefix(FINAL).lstrip(b": ").split()
+    if not side.startswith(b"("):
+        raise ValueError(line)
     if word == b"none":
         return NO_SCORE
     white_cp = round(100 * float(word))

@@ -56,5 +56,7 @@ def _unpack(bitboards_BP: Tensor, squares_B64: Tensor) -> Tensor:
 
 def _castling(boards_B13: Tensor, flip_B1: Tensor | int) -> Tensor:
     """int64[B, 4]: rights of the rooks in CASTLING_ROOKS, on the flipped board."""
-    rooks_4 = torch.tensor(CASTLING_ROOKS, device=boards_B13.device)
-    return (boards_B13[:, CASTLING_WORD, None] >> (rooks_4 ^ flip_B1)) & 1
+    rights_B1 = boards_B13[
+        :, CASTLING_WORD, None
+    ]  # squares are numbers of the host: a tensor of them would make it wait
+    return torch.cat([(rights_B1 >> (flip_B1 ^ rook)) & 1 for rook in CASTLING_ROOKS], 1)
