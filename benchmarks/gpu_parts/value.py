@@ -45,6 +45,8 @@ GAME_POSITIONS, GAME_PLIES = 5_000, 100
 PART_POSITIONS = 50_000
 """Of a file of the window: a cycle of the default has 400,000 positions in 8 parts."""
 MOST_UPDATES = 1_000_000
+OF_RANK, OF_THREAD = ("drawing", "copying"), ("reading", "inputs")
+"""Who does the stages of a batch on the host, at the same time."""
 WARM_UP, UPDATES_S, DEVICE_S, STAGE_S = 3, 1.5, 0.7, 0.1
 NNUE_GOAL = 1_000_000
 """Positions/s of an nnue update on one H200."""
@@ -115,8 +117,8 @@ class Training:
         batches.close()
         stages_s = self.host_stages(batch)
         device_s = self.seconds_of(lambda: self.learner.step(self.loss, on_device), DEVICE_S)
-        by_thread_s = stages_s["reading"] + stages_s["inputs"]  # the rank itself draws and copies
-        host_s = max(by_thread_s, sum(stages_s.values()) - by_thread_s)
+        slower = max(OF_RANK, OF_THREAD, key=lambda names: sum(stages_s[name] for name in names))
+        host_s = sum(stages_s[name] for name in slower)
         return {
             "positions_per_s": batch / update_s,
             "device_positions_per_s": batch / device_s,
@@ -124,7 +126,7 @@ class Training:
             "update_s": update_s,
             "device_s": device_s,
             "host_s": stages_s,
-            "limited_by": "device" if device_s >= host_s else f"host: {max(stages_s, key=lambda name: stages_s[name])}",
+            "limited_by": "device" if device_s >= host_s else f"host: {max(slower, key=lambda name: stages_s[name])}",
             "peak_memory_bytes": peak_bytes,
         }
 
