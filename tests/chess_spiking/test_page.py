@@ -26,11 +26,11 @@ def test_the_page_shows_each_preset(name: str) -> None:
 
 
 def test_the_page_and_the_presets_have_the_measured_iterations() -> None:
-    """40 iterations took 30.5 minutes (benchmarks/results/chess_spiking_strength_2026-11-23.json)."""
-    minutes = {name: 30.5 / 40 * PRESETS[name]().iterations for name in ("demo", "small")}
-    for name, found in minutes.items():
-        (said,) = re.findall(rf"--preset {name} --name {name} .*about (\d+) minutes on 2 CPU cores", PAGE)
-        assert abs(found - int(said)) <= 0.5, name
+    """40 iterations took 30.5 minutes on one machine (chess_spiking_strength_2026-11-23.json), 53.4 on another."""
+    for name in ("demo", "small"):
+        (said,) = re.findall(rf"--preset {name} --name {name} .* (\d+) to (\d+) minutes on 2 CPU cores", PAGE)
+        for minutes, each in zip((30.5, 53.4), said, strict=True):
+            assert abs(minutes / 40 * PRESETS[name]().iterations - int(each)) <= 0.5, name
 
 
 def test_the_page_counts_the_presets() -> None:

@@ -114,7 +114,7 @@ class Config:
 
 
 def demo() -> Config:
-    """The first 7 of the 40 iterations of `small`, which took 30.5 and 53 minutes: 5 to 10 minutes on 2 CPU cores."""
+    """The first 7 of the 40 iterations of `small`, which took 30.5 and 53 minutes: 5 to 9 minutes on 2 CPU cores."""
     return replace(small(), iterations=7, eval_every=7)
 
 
