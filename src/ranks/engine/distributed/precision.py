@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Generator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 
 import torch
 import torch.utils.deterministic
@@ -29,6 +30,20 @@ def set_up(config: RunConfig, device: torch.device, threads: int) -> None:
         torch.cuda.set_device(device)
         torch.backends.cudnn.benchmark = not deterministic
         allow_tf32(not config.exact)
+
+
+@contextmanager
+def one_thread() -> Generator[None]:
+    """Torch uses one CPU thread inside.
+
+    So the bits of its sums do not depend on the number of cores. And budgets hold next to other programs: with several
+    threads, an operation waits for the slowest one."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)
 
 
 def allow_tf32(allowed: bool) -> None:

@@ -9,14 +9,14 @@ Legend: N positions.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator
+from collections.abc import Iterator
 from concurrent.futures import Future, wait
-from contextlib import contextmanager, nullcontext
+from contextlib import nullcontext
 
 import numpy as np
-import torch
 
 from ranks.engine.distributed.agree import on_every_rank
+from ranks.engine.distributed.precision import one_thread
 from ranks.engine.distributed.world import World
 from ranks.errors import UserError
 from ranks.workloads.chess_value.config import LabelConfig
@@ -26,7 +26,7 @@ from ranks.workloads.chess_value.players.net_player import OpenPlayer
 from ranks.workloads.chess_value.positions.sourced import SourcedPositions
 
 CORES_OF_A_RANK = 2
-"""Which trains on a GPU: its own thread, and the one that reads the next batches."""
+"""Where it trains on a GPU: one for its own thread, one for the thread that reads the next batches."""
 WAIT_S = 0.1
 """Between two looks at whether all hosts are done and whether a stop was requested."""
 
@@ -35,17 +35,6 @@ def teacher_of(cfg: LabelConfig, busy: int, silence_s: float) -> Teacher:
     """The engines of this host, on which ranks train on `busy` cores at the same time. Raises UserError."""
     engines = engines_here(cfg.engines, busy)
     return Teacher(TeacherSettings(cfg.engine, cfg.limit, engines, cfg.cache, silence_s=silence_s))
-
-
-@contextmanager
-def one_torch_thread() -> Generator[None]:
-    """A rank computes on one core of the host, besides the one of its reading thread: the engines have the others."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(threads)
 
 
 class EngineLabels:
@@ -79,7 +68,7 @@ class EngineLabels:
         def submit_until(count: int) -> None:
             submitted.extend(self._submit(piece) for piece in pieces[len(submitted) : count])
 
-        with one_torch_thread() if self.overlaps else nullcontext():
+        with one_thread() if self.overlaps else nullcontext():
             for number, piece in enumerate(pieces, start=1):
                 submit_until(number + 1 if self.overlaps else number)
                 mine = self._wait_for(submitted[number - 1], number, len(pieces))

@@ -56,7 +56,6 @@ def _unpack(bitboards_BP: Tensor, squares_B64: Tensor) -> Tensor:
 
 def _castling(boards_B13: Tensor, flip_B1: Tensor | int) -> Tensor:
     """int64[B, 4]: rights of the rooks in CASTLING_ROOKS, on the flipped board."""
-    rights_B1 = boards_B13[
-        :, CASTLING_WORD, None
-    ]  # squares are numbers of the host: a tensor of them would make it wait
+    rights_B1 = boards_B13[:, CASTLING_WORD, None]
+    # The squares stay Python's numbers: to copy a tensor of them to a GPU, the host would wait for it.
     return torch.cat([(rights_B1 >> (flip_B1 ^ rook)) & 1 for rook in CASTLING_ROOKS], 1)

@@ -15,13 +15,12 @@ graph and the limit only.
 
 from __future__ import annotations
 
-import contextlib
 import functools
-from collections.abc import Generator
 from dataclasses import dataclass, replace
 
 import torch
 
+from ranks.engine.distributed.precision import one_thread
 from ranks.workloads.graph_coloring.classical.exact import search_upwards
 from ranks.workloads.graph_coloring.classical.greedy import dsatur, num_colours
 from ranks.workloads.graph_coloring.classical.reduction import reduce_to_core
@@ -79,21 +78,6 @@ class Limit:
     def about_seconds(self) -> float:
         """The limit in seconds; moves are converted at a fixed rate."""
         return self.amount if self.clock.unit == "s" else self.amount / MOVES_PER_SECOND
-
-
-@contextlib.contextmanager
-def one_thread() -> Generator[None]:
-    """Torch uses one thread, as all other parts of a search do.
-
-    So the bits of its sums do not depend on the number of cores. And budgets hold next to other
-    programs: with several threads, a round of the network waits for the slowest one.
-    """
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(threads)
 
 
 def by_dsatur(graph: Graph, limit: Limit) -> Solution:

@@ -19,6 +19,7 @@ from dataclasses import dataclass, replace
 
 import torch
 
+from ranks.engine.distributed.precision import one_thread
 from ranks.engine.export.export import arguments_of
 from ranks.engine.sharding import rng
 from ranks.workloads.graph_coloring.classical.greedy import dsatur
@@ -30,7 +31,6 @@ from ranks.workloads.graph_coloring.graphs.graph import Graph, Ints
 from ranks.workloads.graph_coloring.net.decode import RawColouring, raw_search
 from ranks.workloads.graph_coloring.net.model import ColouringNet
 from ranks.workloads.graph_coloring.net.search import GraphSearch
-from ranks.workloads.graph_coloring.solving.best_colouring import one_thread
 from ranks.workloads.graph_coloring.solving.search.restarts import random_starts, repair_until_proper, until_deadline
 
 SEED, PURPOSE, COLOURS = 2026, "table", 3

@@ -14,11 +14,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ranks.engine.distributed.precision import one_thread
 from ranks.workloads.graph_coloring.net.weights_file import LoadedNet
 from ranks.workloads.graph_coloring.solving.bench.best_known import read_best_known
 from ranks.workloads.graph_coloring.solving.bench.report import BenchResult, net_comparison
 from ranks.workloads.graph_coloring.solving.bench.run import read_instances, run_all
-from ranks.workloads.graph_coloring.solving.best_colouring import one_thread
 from ranks.workloads.graph_coloring.solving.search.net_solvers import NetSolvers
 from ranks.workloads.graph_coloring.solving.search.solvers import CLASSICAL_SOLVERS
 

@@ -56,13 +56,13 @@ def bench(
     if seeds < 1:
         raise UserError(f"--seeds {seeds}", "a bench needs at least one", "give --seeds 1 or more")
 
+    from ranks.engine.distributed.precision import one_thread
     from ranks.engine.runs.provenance import cpu_name
     from ranks.workloads.graph_coloring.net.weights_file import load_net
     from ranks.workloads.graph_coloring.pictures.plots import plot_gaps
     from ranks.workloads.graph_coloring.solving.bench import run as bench_run
     from ranks.workloads.graph_coloring.solving.bench.best_known import read_best_known
     from ranks.workloads.graph_coloring.solving.bench.report import gaps, summary, table
-    from ranks.workloads.graph_coloring.solving.best_colouring import one_thread
     from ranks.workloads.graph_coloring.solving.search.net_solvers import NetSolvers
     from ranks.workloads.graph_coloring.solving.search.solvers import CLASSICAL_SOLVERS
 
