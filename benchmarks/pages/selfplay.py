@@ -13,7 +13,7 @@ from benchmarks.selfplay.bars import ORIGIN_GAMES, ORIGIN_PLIES
 WAITS = ("waiting_s", "gather_s")
 ORIGIN = f"The authors of chess-snn-rl name {ORIGIN_PLIES} and {ORIGIN_GAMES}, on one GPU."
 SPEED, STRENGTH, CONNECT_FOUR = "selfplay_cpu", "chess_spiking_strength", "connect_four"
-TWO_RANKS = "selfplay_two-ranks"
+TWO_RANKS, UNEQUAL_RANKS = "selfplay_two-ranks", "unequal_ranks"
 SPIKES = "chess_spiking_spikes"
 
 
@@ -23,6 +23,7 @@ def self_play(_proofs: Path, benchmarks: Path) -> Iterator[str]:
     yield from speed(found.get(SPEED))
     yield ""
     yield from two_ranks(found.get(TWO_RANKS))
+    yield from unequal_ranks(found.get(UNEQUAL_RANKS))
     yield from connect_four(found.get(CONNECT_FOUR))
 
 
@@ -133,6 +134,22 @@ def _median_plies_per_s(side: dict[str, Any]) -> float:
 def _games_of(side: dict[str, Any]) -> int:
     """'mctx + pgx, 64 games'"""
     return int(side["side"].split()[-2])
+
+
+def unequal_ranks(result: dict[str, Any] | None) -> Iterator[str]:
+    """What ranks wait for a slower one, with equal and with measured shares."""
+    if result is None:
+        yield "No result of `python -m benchmarks.selfplay.unequal_ranks` is committed yet."
+        return
+    equal, by_speed = result["equal_shards"], result["measured_shares"]
+    waits, goal, slower = by_speed["others_wait"], result["goal"], f"{result['slower_by']:g} times slower"
+    shares = ",".join(map(str, by_speed["shares"]))
+    times = by_speed["iterations_per_second"] / equal["iterations_per_second"]
+    yield f"Of {result['ranks']} ranks one has a device that is {slower} (emulated). With equal shards"
+    yield f"the others wait {equal['others_wait']:.1%} of the time, with the measured `--shares {shares}` {waits:.1%}"
+    yield f"(goal {goal:.0%}: {'met' if waits <= goal else 'not met'}), and an iteration is {times:.2f}x as fast."
+    yield f"`{result['origin']['command']}`, {machine(result)}."
+    yield ""
 
 
 def connect_four(result: dict[str, Any] | None) -> Iterator[str]:
