@@ -215,7 +215,9 @@ def _trained(training: dict[str, Any] | None) -> str:
     """'8,009 games, 53 min, 2 ranks'"""
     if training is None:
         return ""
-    return f"{training['games']:,.0f} games, {60 * training['hours']:.0f} min, {training['ranks']} ranks"
+    ranks = str(training["ranks"])
+    ranks += " rank" if ranks.split()[-1] == "1" else " ranks"
+    return f"{training['games']:,.0f} games, {60 * training['hours']:.0f} min, {ranks}"
 
 
 def spikes(result: dict[str, Any] | None) -> Iterator[str]:
