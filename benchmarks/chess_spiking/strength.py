@@ -11,15 +11,16 @@ A quarter of the games is with each of random, greedy, minimax:2 and alphabeta:1
 opening and is played with both colours. The search of a net is that of its training without noise. A game of 1,000
 plies is a draw, as on the ladder. Nothing is resigned and no result is given by material.
 
-Writes benchmarks/results/chess_spiking_strength_DATE.json, or chess_spiking_strength-RUN_DATE.json with --only-runs:
-each score (won 1, drawn 1/2) with its 95 % interval over pairs, draws by repetition counted apart, and how long each
-run had trained when it had these weights. The file grows player by player.
+Writes benchmarks/results/chess_spiking_strength_DATE.json, with --only-runs chess_spiking_strength-RUN_DATE.json, named
+after the first RUN: each score (won 1, drawn 1/2) with its 95 % interval over pairs, draws by repetition counted apart,
+and how long each run had trained when it had these weights. The file grows player by player.
 """
 
 from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -41,8 +42,15 @@ def training_of(run: str) -> dict[str, Any] | None:
     name, which = run_and_checkpoint(run, f"the run {run}")
     folder = find_folder(name, Path("runs"), f"the run {run}")
     _, iteration = weights_of_run(folder, which, f"the run {run}")
-    rows = [row for row in read_rows(folder / METRICS_FILE) if row["iteration"] <= iteration]
-    ranks = [str(row["ranks"]) for row in read_rows(folder / SESSIONS_FILE) if "ranks" in row]
+    return training_until(iteration, read_rows(folder / METRICS_FILE), read_rows(folder / SESSIONS_FILE))
+
+
+def training_until(
+    iteration: int, metrics: Sequence[Mapping[str, Any]], sessions: Sequence[Mapping[str, Any]]
+) -> dict[str, Any]:
+    """The training up to an iteration, from the rows of a run's files. `ranks` are those of the whole run."""
+    rows = [row for row in metrics if row["iteration"] <= iteration]
+    ranks = [str(row["ranks"]) for row in sessions if "ranks" in row]
     return {
         "iterations": len(rows),
         "games": sum(row["rollout/games"] for row in rows),

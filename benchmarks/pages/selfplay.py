@@ -142,10 +142,10 @@ def unequal_ranks(result: dict[str, Any] | None) -> Iterator[str]:
         yield "No result of `python -m benchmarks.selfplay.unequal_ranks` is committed yet."
         return
     equal, by_speed = result["equal_shards"], result["measured_shares"]
-    waits, goal, slower = by_speed["others_wait"], result["goal"], f"{result['slower_by']:g} times slower"
+    waits, goal, slower = by_speed["others_wait"], result["goal"], f"{result['slower_by']:g} times as long"
     shares = ",".join(map(str, by_speed["shares"]))
     times = by_speed["iterations_per_second"] / equal["iterations_per_second"]
-    yield f"Of {result['ranks']} ranks one has a device that is {slower} (emulated). With equal shards"
+    yield f"Of {result['ranks']} ranks one has a device that takes {slower} (emulated). With equal shards"
     yield f"the others wait {equal['others_wait']:.1%} of the time, with the measured `--shares {shares}` {waits:.1%}"
     yield f"(goal {goal:.0%}: {'met' if waits <= goal else 'not met'}), and an iteration is {times:.2f}x as fast."
     yield f"`{result['origin']['command']}`, {machine(result)}."
@@ -192,7 +192,7 @@ def spiking_strength(results: list[dict[str, Any]]) -> Iterator[str]:
     for result in results:
         for player in dict.fromkeys(row["player"] for row in result["rows"]):
             rows = {row["against"]: row for row in result["rows"] if row["player"] == player}
-            scores = [_score(rows[against]) if against in rows else "" for against in opponents]
+            scores = [_score(rows[against]) for against in opponents]
             first = rows[opponents[0]]
             name = f"{first['weights']}, {first['neuron']}" if "weights" in first else player
             rating = "{value:.0f} ({low:.0f} to {high:.0f})".format_map(first["rating"])
