@@ -5,15 +5,17 @@
 RUN is `name`, `name/best`, `name/ITERATION` or the path of a run folder, as in the player `run:RUN`: without a word
 behind it the best checkpoint; or `chess-spiking`, the net that the package ships. Two more play: `untrained` (the net
 of the first RUN with random weights, in its search) and `material` (uniform priors, the value of exact material, in
-AlphaZero's search, which suits it better). With --only-runs these two do not play again.
+AlphaZero's search, which suits it better). With --only-runs these two do not play again. With --simulations 0 a net
+plays its likeliest move without search, and `material` does not play.
 
 A quarter of the games is with each of random, greedy, minimax:2 and alphabeta:1. A pair of games begins with the same
 opening and is played with both colours. The search of a net is that of its training without noise. A game of 1,000
 plies is a draw, as on the ladder. Nothing is resigned and no result is given by material.
 
 Writes benchmarks/results/chess_spiking_strength_DATE.json, with --only-runs chess_spiking_strength-RUN_DATE.json, named
-after the first RUN: each score (won 1, drawn 1/2) with its 95 % interval over pairs, draws by repetition counted apart,
-and how long each run had trained when it had these weights. The file grows player by player.
+after the first RUN, and chess_spiking_strength-policy_DATE.json without search: each score (won 1, drawn 1/2) with its
+95 % interval over pairs, draws by repetition counted apart, and how long each run had trained when it had these
+weights. The file grows player by player.
 """
 
 from __future__ import annotations
@@ -67,8 +69,8 @@ def main() -> int:
     parser.add_argument("--only-runs", action="store_true", help="without `untrained` and `material`")
     parser.add_argument("--no-result", action="store_true", help="write no file")
     asked = parser.parse_args()
-    if asked.games < 8 or asked.games % 8 or asked.simulations < 1:
-        parser.error("--games is a multiple of 8, for pairs with four opponents, and --simulations 1 or more")
+    if asked.games < 8 or asked.games % 8 or asked.simulations < 0:
+        parser.error("--games is a multiple of 8, for pairs with four opponents, and --simulations 0 or more")
     began = origin()
     try:
         trained = {run: {"weights": saved_net(run).source, "training": training_of(run)} for run in asked.runs}
@@ -76,8 +78,10 @@ def main() -> int:
         print(error, file=sys.stderr)
         return error.exit_code
     result: dict[str, Any] = {"origin": began, "games": asked.games, "simulations": asked.simulations, "rows": []}
-    players = asked.runs if asked.only_runs else [*asked.runs, UNTRAINED, MATERIAL]
+    others = [UNTRAINED, MATERIAL] if asked.simulations else [UNTRAINED]
+    players = asked.runs if asked.only_runs else [*asked.runs, *others]
     which = f"-{asked.runs[0].replace('/', '-')}" if asked.only_runs else ""
+    which = which if asked.simulations else "-policy"
     for found in measure(players, asked.runs[0], asked.games, asked.simulations):
         for row in found:
             row |= trained.get(row["player"], {})

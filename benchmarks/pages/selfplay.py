@@ -186,6 +186,18 @@ def spiking_strength(results: list[dict[str, Any]]) -> Iterator[str]:
     if not results:
         yield "No result of `python -m benchmarks.chess_spiking.strength` is committed yet."
         return
+    for number, how in enumerate(dict.fromkeys(map(_how, results))):
+        yield from [""] * (number > 0)
+        yield from _strength_table(how, [result for result in results if _how(result) == how])
+
+
+def _how(result: dict[str, Any]) -> str:
+    """How the nets moved: '64 simulations of each move'"""
+    simulations = result["simulations"]
+    return f"{simulations} simulations of each move" if simulations else "Without search: the likeliest move"
+
+
+def _strength_table(how: str, results: list[dict[str, Any]]) -> Iterator[str]:
     opponents = [*dict.fromkeys(row["against"] for row in results[0]["rows"])]
     yield f"| Player | Trained | {' | '.join(opponents)} | Rated |"
     yield f"|---|---|{'---|' * len(opponents)}---|"
@@ -198,9 +210,8 @@ def spiking_strength(results: list[dict[str, Any]]) -> Iterator[str]:
             rating = "{value:.0f} ({low:.0f} to {high:.0f})".format_map(first["rating"])
             yield f"| {name} | {_trained(first.get('training'))} | {' | '.join(scores)} | {rating} |"
     yield ""
-    games, simulations = results[0]["games"] // len(opponents), results[0]["simulations"]
-    yield f"Scores of {games} games with 95 % intervals; then how many were drawn, and by repetition. {simulations}"
-    yield "simulations of each move."
+    games = results[0]["games"] // len(opponents)
+    yield f"{how}. Scores of {games} games with 95 % intervals; then how many were drawn, and by repetition."
     yield ""
     for result in results:
         yield f"- `{result['origin']['command']}`, {machine(result)}"
