@@ -91,6 +91,8 @@ def test_invalid_settings_are_rejected() -> None:
         {"edges_per_node": 0},
         {"dirichlet_fraction": 1.5},
         {"dirichlet_alpha": 0.0},
+        {"dirichlet_alpha": 1e-310},
+        {"c_base": 0.0},
         {"seed": 2**63},
     ):
         with pytest.raises(UserError):

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 import pytest
 
+from ranks import Run, UserError
+from ranks.engine.files.jsonl import read_rows
+from ranks.engine.sharding.assignment import ShardAssignment
 from ranks.search import CONNECT_FOUR, TICTACTOE, Game
 from ranks.selfplay import Games, SelfPlayConfig, score_against_random
 from ranks.selfplay.agreement import Agreement
@@ -182,6 +186,15 @@ def test_random_openings_are_uniform_and_not_learned_from(search: Literal["none"
     assert ((np.bincount(first, minlength=9) - expected) ** 2 / expected).sum() < 26.1  # chi-square, p = 0.001
 
 
+def test_moves_of_the_opening_are_no_searches() -> None:
+    with single_rank() as world:
+        source = selfplay(world, TICTACTOE, opening_plies=4)
+        games = source.play(net_of(TICTACTOE), 0)
+        slots = source._slots  # pyright: ignore[reportPrivateUsage]
+    searched = [int(records.full_P.sum()) for records in (games.records, slots.unfinished)]
+    assert slots.times.searches == sum(searched) < slots.times.plies
+
+
 def test_the_longest_game_is_a_draw() -> None:
     with single_rank() as world:
         games = selfplay(world, CONNECT_FOUR, games=30, max_plies=9).play(net_of(CONNECT_FOUR), 0)
@@ -302,3 +315,27 @@ def test_distinct_openings_are_counted_by_their_first_8_plies() -> None:
     lines = {tuple(games.moves(index)[:8]) for index in range(len(games))}
     assert any(len(line) < 8 for line in lines)
     assert games.results()["distinct_openings"] == len(lines) < len(games)
+
+
+def test_more_slots_than_games_are_one_warning_of_the_run(tmp_path: Path) -> None:
+    with single_rank(runs_dir=tmp_path, name="r") as world:
+        source = selfplay(world, slots=8, games=4)
+        with Run.open(SelfPlayConfig(), world, keep={"selfplay": source}) as run:
+            for iteration in run.iterations(2, long=True):
+                source.play(net_of(TICTACTOE), iteration)
+    warned = [row["text"] for row in read_rows(tmp_path / "r" / "events.jsonl") if row["event"] == "warning"]
+    assert len(warned) == 1
+    assert "8 slots and 4 games in an iteration" in warned[0]
+
+
+@pytest.mark.parametrize(
+    ("bounds", "do"), [((0, 0, 64), "--shares less far apart"), ((0, 32, 64), "at least 64 slots")]
+)
+def test_a_rank_without_slots_is_told_what_gives_it_one(
+    bounds: tuple[int, ...], do: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with single_rank() as world:
+        monkeypatch.setattr(world, "assignment", ShardAssignment(bounds))
+        monkeypatch.setattr(world, "size", 2)
+        with pytest.raises(UserError, match=do):
+            selfplay(world, slots=1)

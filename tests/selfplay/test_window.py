@@ -169,6 +169,33 @@ def test_on_policy_an_iteration_without_a_whole_batch_is_an_error(tmp_path: Path
                     list(window.batches(5_000))
 
 
+def test_a_reuse_too_small_for_a_batch_is_named(tmp_path: Path) -> None:
+    with single_rank(runs_dir=tmp_path, name="r") as world:
+        source = selfplay(world, search="none", games=30)
+        window = ReplayWindow(TICTACTOE, ReplayConfig(reuse=0.1, on_policy=True), world)
+        with open_run(world, selfplay=source, window=window) as run:
+            for iteration in run.iterations(1, long=True):
+                window.add(source.play(net_of(TICTACTOE), iteration))
+                with pytest.raises(UserError, match=f"{len(window)} positions, with --replay.reuse 0.1"):
+                    list(window.batches(32))
+
+
+def test_a_batch_keeps_its_positions_when_the_window_moves_on(tmp_path: Path) -> None:
+    with single_rank(runs_dir=tmp_path, name="r") as world:
+        source, window = selfplay(world, games=30), ReplayWindow(TICTACTOE, ReplayConfig(positions=100), world)
+        net = net_of(TICTACTOE)
+        with open_run(world, selfplay=source, window=window) as run:
+            for iteration in run.iterations(4, long=True):
+                window.add(source.play(net, iteration))
+                if iteration == 0:
+                    batch, added = window.batch(16, 0), len(window)
+                    wanted = window.gather(batch.shards.ids)
+        assert window.added - len(window) >= added, "the part of the batch was dropped"
+        found = batch.gather(batch.shards.ids)
+        assert torch.equal(found.positions.states_BW, wanted.positions.states_BW)
+        assert torch.equal(found.policy_BM, wanted.policy_BM)
+
+
 def test_a_batch_counts_as_drawn_where_the_loop_is_left_in_it(tmp_path: Path) -> None:
     with single_rank(runs_dir=tmp_path, name="r") as world:
         source, window = selfplay(world), ReplayWindow(TICTACTOE, ReplayConfig(), world)

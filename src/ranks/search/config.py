@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Literal
 
 from ranks.errors import UserError
+
+SMALLEST_ALPHA = 1e-3
+"""Of Dirichlet noise: much smaller ones give numbers that are too large."""
 
 
 @dataclass(frozen=True)
@@ -63,5 +67,8 @@ class SearchConfig:
             raise UserError(f"seed = {self.seed}", "more than 64 bits with a sign", "give -2**63 to 2**63 - 1")
         if not 0.0 <= self.dirichlet_fraction <= 1.0:
             raise UserError(f"dirichlet_fraction = {self.dirichlet_fraction}", "not between 0 and 1", "give 0 to 1")
-        if self.dirichlet_alpha <= 0.0 or self.c_base <= 0.0:
-            raise UserError("dirichlet_alpha and c_base", "a number that is not positive", "give positive numbers")
+        if not SMALLEST_ALPHA <= self.dirichlet_alpha < math.inf:
+            asked = f"dirichlet_alpha = {self.dirichlet_alpha}"
+            raise UserError(asked, "too small, or no number", f"give {SMALLEST_ALPHA} or more")
+        if not 0.0 < self.c_base < math.inf:
+            raise UserError(f"c_base = {self.c_base}", "not a positive number", "give a positive number")

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from ranks.errors import UserError
+from ranks.search.config import SMALLEST_ALPHA
 
 LARGEST = 1e6
 """Of factors without a natural limit: far above any use, and no product of them is infinite."""
@@ -84,7 +85,7 @@ class SelfPlayConfig:
             "num-considered": (self.num_considered >= 1, whole),
             "gumbel-scale": (0 <= self.gumbel_scale < math.inf, "0 or more"),
             "c-scale": (0 < self.c_scale <= LARGEST, f"{above_0}, at most {LARGEST:,.0f}"),
-            "dirichlet-alpha": (0 < self.dirichlet_alpha < math.inf, above_0),
+            "dirichlet-alpha": (SMALLEST_ALPHA <= self.dirichlet_alpha < math.inf, f"{SMALLEST_ALPHA} or more"),
             "dirichlet-fraction": (0 <= self.dirichlet_fraction <= 1, fraction),
             "temperature": (0 < self.temperature < math.inf, above_0),
             "temperature-plies": (self.temperature_plies >= 0, "0 or more"),

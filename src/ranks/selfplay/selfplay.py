@@ -75,7 +75,7 @@ class SelfPlay:
         fewest = min(len(world.assignment.items_of(rank, slots)) for rank in range(world.size))
         if slots < 1 or fewest < 1:
             ranks = f"{world.size} ranks and {world.shards} shards"
-            raise UserError(f"{slots} slots", f"with {ranks} a rank has none", f"give at least {world.shards} slots")
+            raise UserError(f"{slots} slots", f"with {ranks} a rank has none", _what_gives_slots(world))
         if games_per_iteration < 1:
             raise UserError(
                 f"{games_per_iteration} games in an iteration", "an iteration plays at least one", "give 1 or more"
@@ -93,15 +93,17 @@ class SelfPlay:
             torch.set_num_threads(threads)  # the threads of trees may have changed it
         self._batches = [self._batch(part, rows) for part, rows in parts]
         has_graphs = world.device.type == "cuda" and cfg.cuda_graph
-        self._graphs = EvaluationGraphs(world.session.warn) if has_graphs else None
-        self._warned = False
-        if slots > games_per_iteration:
-            few = f"{slots:,} slots and {games_per_iteration:,} games in an iteration"
-            more = "the first iterations learn from the games that end first, the shortest"
-            world.session.warn(f"{few}: {more}; give at least as many games as slots")
-        """That most games were cut."""
+        self._graphs = EvaluationGraphs(self._warn_once) if has_graphs else None
+        self._warnings: set[str] = set()
+        """That were given."""
         self._speed: dict[str, float] = {}
         self._searches: dict[str, float] = {}
+
+    def _warn_once(self, text: str) -> None:
+        """A warning in the run that is open: none was while this object was made."""
+        if text not in self._warnings:
+            self._warnings.add(text)
+            self.world.session.warn(text)
 
     def _parts(self, ids: range, parts: int) -> list[tuple[range, int]]:
         """The slots of each batch, and the rows of the batch."""
@@ -140,6 +142,10 @@ class SelfPlay:
         """
         started = time.perf_counter()
         slots, world = self._slots, self.world
+        if self.num_slots > self.games_per_iteration:
+            few = f"{self.num_slots:,} slots and {self.games_per_iteration:,} games in an iteration"
+            more = "the first iterations learn from the games that end first, the shortest"
+            self._warn_once(f"{few}: {more}; give at least as many games as slots")
         slots.times = PlayTimes()
         with world.session.timed("acting"), eval_mode(net, world):
             slots.begin_iteration(iteration)
@@ -154,10 +160,9 @@ class SelfPlay:
                     self._graphs.clear()
             agreement.finish()
             games = self._gather()
-        if 2 * int(games.truncated_N.sum()) > len(games) and not self._warned:
-            self._warned = True
+        if 2 * int(games.truncated_N.sum()) > len(games):
             text = f"most games were cut at --selfplay.max-plies {self.cfg.max_plies}, and teach no outcome"
-            world.session.warn(f"{text}: give as many plies as a game of {self.game.name} has")
+            self._warn_once(f"{text}: give as many plies as a game of {self.game.name} has")
         slots.times.wall_s = time.perf_counter() - started
         self._speed = speed(world.comm.gather_objects(slots.times.numbers()))
         self._searches = games.search_statistics()
@@ -257,3 +262,10 @@ def storable(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """The same bits in a type that every torch operation knows."""
     known: dict[str, Any] = {"uint16": np.int16, "bool": np.uint8}
     return np.ascontiguousarray(array).view(known.get(array.dtype.name, array.dtype))
+
+
+def _what_gives_slots(world: World) -> str:
+    """What to do where a rank has no slot."""
+    if any(not len(world.assignment.shards_of(rank)) for rank in range(world.size)):
+        return "give every rank a shard: --shares less far apart, or more --shards"
+    return f"give at least {world.shards} slots"

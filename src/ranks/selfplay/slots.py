@@ -163,7 +163,8 @@ class Slots:
         self.ply_G[slots_P] += 1
         self.times.plies += len(slots_P)
         self.times.simulations += int(result.simulations_P.sum())
-        self.times.searches += len(slots_P)
+        if self.cfg.search != "none":
+            self.times.searches += int((~self.opening_G[slots_P]).sum())
         self.times.out_of_nodes += int(result.out_of_nodes_P.sum())
         outcome_P = self.search.outcome(slots_P)  # for the side to move at the end
         over_P = ~np.isnan(outcome_P)

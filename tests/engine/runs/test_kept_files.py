@@ -7,10 +7,12 @@ import os
 import random
 import shutil
 import signal
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from ranks import KeptFile, KeptFiles, Run, RunConfig, Stopped, Summary, UserError, World
@@ -127,6 +129,17 @@ def test_a_part_of_a_killed_process_that_differs_is_replaced(
     (folder / f"00000009-{'0' * 64}.safetensors").write_bytes(b"x")
     check_resumed(runs, trained[2])
     assert kept(runs)[9].read_bytes() == good.read_bytes()
+
+
+def test_of_two_files_of_an_iteration_the_one_that_was_written_again_comes_last(tmp_path: Path) -> None:
+    (tmp_path / "r").mkdir()
+    folder = kept_folder.KeptFolder(tmp_path / "r" / "kept")
+    one, other = (folder.write("window", 3, {"x": np.arange(n)}) for n in (5, 6))
+    for file, age_s in ((one, 200), (other, 100)):
+        os.utime(folder.path / file.path, (time.time() - age_s,) * 2)
+    assert folder.listing("window") == [one, other]
+    assert folder.write("window", 3, {"x": np.arange(5)}) == one
+    assert folder.listing("window") == [other, one]
 
 
 def test_a_stop_inside_an_iteration_saves_names_alone(

@@ -10,8 +10,9 @@ Legend: P positions of a part, B positions of a batch, M the most legal moves of
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator, Mapping
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -101,7 +102,7 @@ class ReplayWindow:
             asked = f"--replay.first-positions {self.cfg.first_positions:,} and --replay.reuse {self.cfg.reuse:g}"
             self.world.session.warn(f"no update is due yet: {self.added:,} positions so far, with {asked}")
         if not due and self.updates and self.cfg.on_policy:
-            few = f"this iteration has {len(self):,} positions, fewer than a batch of {global_batch:,}"
+            few = f"this iteration has {self._offered}, fewer than a batch of {global_batch:,}"
             self.world.session.warn(f"{few}: it has no update; give more games an iteration, or a smaller batch")
         draw = self._passes if self.cfg.on_policy else self._with_replacement
         for batch in draw(global_batch, due):
@@ -110,6 +111,11 @@ class ReplayWindow:
             yield batch
             if poll.due():
                 self.world.check_stop()
+
+    @property
+    def _offered(self) -> str:
+        """What an iteration with on_policy has for its updates."""
+        return f"{len(self):,} positions, with --replay.reuse {self.cfg.reuse:g}"
 
     def _due(self, global_batch: int) -> int:
         """How many batches are to be drawn now."""
@@ -126,15 +132,16 @@ class ReplayWindow:
         """Passes over the positions of the newest iteration, each in a random order; what is left behind
         the last full batch is not used."""
         if not due and len(self) and not self.updates:
-            found = f"with --replay.on-policy an iteration has {len(self):,} positions"
+            found = f"with --replay.on-policy an iteration has {self._offered}"
             do = "give more games an iteration, or a smaller batch"
             raise UserError(f"a batch of {global_batch:,} positions", found, do)
-        keys = [
-            rng.key(self.world.seed, f"replay/pass/{number}", self.added) for number in range(math.ceil(self.cfg.reuse))
-        ]
-        order = torch.cat([rng.permutation(key, len(self)) for key in keys])
-        for chosen_B in order.split(global_batch)[:due]:
-            yield self._of(chosen_B, self.updates)
+        rest, passes = torch.empty(0, dtype=torch.int64), itertools.count()
+        for _ in range(due):
+            while len(rest) < global_batch:  # one pass at a time: many do not fit in memory
+                key = rng.key(self.world.seed, f"replay/pass/{next(passes)}", self.added)
+                rest = torch.cat([rest, rng.permutation(key, len(self))])
+            yield self._of(rest[:global_batch], self.updates)
+            rest = rest[global_batch:]
 
     def batch(self, global_batch: int, number: int) -> StepBatch[Targets]:
         """Batch `number` of the run, from 0: this rank's part."""
@@ -147,7 +154,8 @@ class ReplayWindow:
             key = rng.key(self.world.seed, "replay/mirror", number)
             chosen_B = chosen_B + len(self) * rng.integers(key, torch.arange(len(chosen_B)), 1, 2)[:, 0]
         shards = Shards.assigned(chosen_B, self.world.assignment, self.world.rank)
-        return StepBatch(shards, self.gather, item="positions")
+        read_now = partial(self._read, tuple(self.parts))  # the update may be repeated when the window has moved on
+        return StepBatch(shards, read_now, item="positions")
 
     def spread(self, count: int) -> Tensor:
         """The indices of at most `count` positions, spread evenly over the newest iteration that has any: the same on
@@ -159,8 +167,11 @@ class ReplayWindow:
     def gather(self, ids_B: Tensor) -> Targets:
         """The positions with these indices in the window, on the device; from len(window) on their mirror images,
         where the window has a symmetry."""
-        image_B, index_B = np.divmod(ids_B.numpy(), len(self))
-        batch = read(self.parts, index_B, self.game)
+        return self._read(self.parts, ids_B)
+
+    def _read(self, parts: Sequence[Part], ids_B: Tensor) -> Targets:
+        image_B, index_B = np.divmod(ids_B.numpy(), sum(len(part) for part in parts))
+        batch = read(parts, index_B, self.game)
         batch.is_mirrored_B[:] = image_B
         return batch.targets(self.cfg.root_value, self.world.device, self.symmetry)
 

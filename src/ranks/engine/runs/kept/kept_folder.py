@@ -47,6 +47,7 @@ class KeptFolder:
         file = KeptFile.named(folder, iteration, hashlib.sha256(content).hexdigest(), len(content))
         try:
             self.verify(file)
+            os.utime(self.path / file.path)  # `listing` puts what was written last behind the others
             return file
         except DamagedFile:
             pass
