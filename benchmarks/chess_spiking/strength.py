@@ -13,9 +13,9 @@ opening and is played with both colours. The search of a net is that of its trai
 plies is a draw, as on the ladder. Nothing is resigned and no result is given by material.
 
 Writes benchmarks/results/chess_spiking_strength_DATE.json, with --only-runs chess_spiking_strength-RUN_DATE.json, named
-after the first RUN, and chess_spiking_strength-policy_DATE.json without search: each score (won 1, drawn 1/2) with its
-95 % interval over pairs, draws by repetition counted apart, and how long each run had trained when it had these
-weights. The file grows player by player.
+after the first RUN, and -policy behind it without search: each score (won 1, drawn 1/2) with its 95 % interval over
+pairs, draws by repetition counted apart, and how long each run had trained when it had these weights; what it did not
+train itself (--init-from) is named and not counted. The file grows player by player.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from benchmarks.measure import origin, write_result
 from ranks.engine.files.jsonl import read_rows
 from ranks.engine.runs.checkpoints.pick import run_and_checkpoint
 from ranks.engine.runs.find_run import find_folder
-from ranks.engine.runs.folder import METRICS_FILE, SESSIONS_FILE
+from ranks.engine.runs.folder import METRICS_FILE, SESSIONS_FILE, RunFolder
 from ranks.errors import UserError
 from ranks.selfplay.snapshots import weights_of_run
 from ranks.workloads.chess_spiking.strength_table import MATERIAL, PACKAGE, UNTRAINED, measure, saved_net
@@ -44,7 +44,9 @@ def training_of(run: str) -> dict[str, Any] | None:
     name, which = run_and_checkpoint(run, f"the run {run}")
     folder = find_folder(name, Path("runs"), f"the run {run}")
     _, iteration = weights_of_run(folder, which, f"the run {run}")
-    return training_until(iteration, read_rows(folder / METRICS_FILE), read_rows(folder / SESSIONS_FILE))
+    found = training_until(iteration, read_rows(folder / METRICS_FILE), read_rows(folder / SESSIONS_FILE))
+    began_with = RunFolder(folder).read_run()["identity"].get("init_from")
+    return found | ({"began_with": began_with} if began_with else {})
 
 
 def training_until(
@@ -81,7 +83,7 @@ def main() -> int:
     others = [UNTRAINED, MATERIAL] if asked.simulations else [UNTRAINED]
     players = asked.runs if asked.only_runs else [*asked.runs, *others]
     which = f"-{asked.runs[0].replace('/', '-')}" if asked.only_runs else ""
-    which = which if asked.simulations else "-policy"
+    which += "" if asked.simulations else "-policy"
     for found in measure(players, asked.runs[0], asked.games, asked.simulations):
         for row in found:
             row |= trained.get(row["player"], {})

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from statistics import mean
+from statistics import mean, median
 from typing import Any
 
 from benchmarks.pages.results import machine, newest
 from benchmarks.selfplay.bars import ORIGIN_GAMES, ORIGIN_PLIES
 
 WAITS = ("waiting_s", "gather_s")
-ORIGIN = f"The authors of chess-snn-rl name {ORIGIN_PLIES} and {ORIGIN_GAMES}, on one GPU."
+ORIGIN = (
+    f"The documents of chess-snn-rl name {ORIGIN_GAMES} on one GPU; by their lengths of a game this is {ORIGIN_PLIES}."
+)
 SPEED, STRENGTH, CONNECT_FOUR = "selfplay_cpu", "chess_spiking_strength", "connect_four"
 TWO_RANKS, UNEQUAL_RANKS = "selfplay_two-ranks", "unequal_ranks"
 SPIKES = "chess_spiking_spikes"
@@ -40,7 +42,7 @@ def speed(result: dict[str, Any] | None) -> Iterator[str]:
     yield "ranks; e, the origin's net."
     yield ""
     heads = "Comparison | Side | Plies/s | Evaluations/s | ranks by this, plies | Games/hour"
-    yield f"| {heads} | Waiting, gathering, s a round |"
+    yield f"| {heads} | Waiting, gathering of a rank, s a round |"
     yield "|---|---|---|---|---|---|---|"
     for name, comparison in result["comparisons"].items():
         for side in comparison.get("sides", []):
@@ -50,7 +52,7 @@ def speed(result: dict[str, Any] | None) -> Iterator[str]:
             plies, evaluations = side["plies_per_s"]["median"], side["evaluations_per_s"]["median"]
             ratio = f"{side['first_by_this']['median']:.2f}x" if "first_by_this" in side else ""
             games = f"{3600 * plies / side['mean_plies_of_a_game']:,.0f}" if side.get("mean_plies_of_a_game") else ""
-            waits = [mean(one[part] for one in side["rounds"]) for part in WAITS if part in side["rounds"][0]]
+            waits = waits_of_a_rank(side) if WAITS[0] in side["rounds"][0] else []
             cells = [name[2:], side["side"], f"{plies:,.0f}", f"{evaluations:,.0f}", ratio, games]
             yield f"| {' | '.join([*cells, ', '.join(f'{seconds:.2f}' for seconds in waits)])} |"
     yield ""
@@ -70,15 +72,23 @@ def two_ranks(result: dict[str, Any] | None) -> Iterator[str]:
     if result is None:
         return
     ranks, one, runs = result["comparisons"]["d ranks tiny"]["sides"]
-    limit = _median_plies_per_s(runs) / _median_plies_per_s(one)
+    limit = [
+        two["plies_per_s"] / alone["plies_per_s"] for two, alone in zip(runs["rounds"], one["rounds"], strict=True)
+    ]
     by_one, by_runs = (side["first_by_this"] for side in (one, runs))
     yield f"Two ranks alone, {by_one['n']} rounds: {by_one['median']:.2f}x of one rank ({by_one['p25']:.2f} to"
-    yield f"{by_one['p75']:.2f}). Two runs that share nothing make {limit:.2f}x of one on these cores, and two ranks"
-    yield f"{by_runs['median']:.2f}x of these ({by_runs['p25']:.2f} to {by_runs['p75']:.2f}). The ranks wait"
-    waits = [mean(one[part] for one in ranks["rounds"]) for part in WAITS]
-    yield f"{waits[0]:.2f} s and gather {waits[1]:.2f} s of a round of 10 s."
+    yield f"{by_one['p75']:.2f}). Two runs that share nothing make {median(limit):.2f}x of one on these cores"
+    yield f"({min(limit):.2f} to {max(limit):.2f}, least and most), and two ranks {by_runs['median']:.2f}x of these"
+    waits, seconds = waits_of_a_rank(ranks), mean(one["seconds"] for one in ranks["rounds"])
+    yield f"({by_runs['p25']:.2f} to {by_runs['p75']:.2f}). A rank waits {waits[0]:.2f} s and gathers {waits[1]:.2f} s"
+    yield f"of a round of {seconds:.1f} s."
     yield f"`{result['origin']['command']}`, {machine(result)}."
     yield ""
+
+
+def waits_of_a_rank(side: dict[str, Any]) -> list[float]:
+    """Seconds a round that a rank waits for others and gathers; rounds have the sum over the ranks."""
+    return [mean(one[part] for one in side["rounds"]) / side["processes"] for part in WAITS]
 
 
 def many_parts(result: dict[str, Any]) -> Iterator[str]:
@@ -146,8 +156,10 @@ def unequal_ranks(result: dict[str, Any] | None) -> Iterator[str]:
     shares = ",".join(map(str, by_speed["shares"]))
     times = by_speed["iterations_per_second"] / equal["iterations_per_second"]
     yield f"Of {result['ranks']} ranks one has a device that takes {slower} (emulated). With equal shards"
+    each = by_speed["waiting_of_ranks"][: result["ranks"] - 1]
     yield f"the others wait {equal['others_wait']:.1%} of the time, with the measured `--shares {shares}` {waits:.1%}"
-    yield f"(goal {goal:.0%}: {'met' if waits <= goal else 'not met'}), and an iteration is {times:.2f}x as fast."
+    yield f"on the mean, {min(each):.1%} to {max(each):.1%} (goal {goal:.0%}: {'met' if waits <= goal else 'not met'}"
+    yield f"by the mean), and an iteration is {times:.2f}x as fast."
     yield f"`{result['origin']['command']}`, {machine(result)}."
     yield ""
 
@@ -192,9 +204,10 @@ def spiking_strength(results: list[dict[str, Any]]) -> Iterator[str]:
 
 
 def _how(result: dict[str, Any]) -> str:
-    """How the nets moved: '64 simulations of each move'"""
+    """How the games were played: '64 simulations of each move. Scores of 200 games'"""
     simulations = result["simulations"]
-    return f"{simulations} simulations of each move" if simulations else "Without search: the likeliest move"
+    moves = f"{simulations} simulations of each move" if simulations else "Without search: the likeliest move"
+    return f"{moves}. Scores of {result['rows'][0]['games']} games"
 
 
 def _strength_table(how: str, results: list[dict[str, Any]]) -> Iterator[str]:
@@ -210,8 +223,7 @@ def _strength_table(how: str, results: list[dict[str, Any]]) -> Iterator[str]:
             rating = "{value:.0f} ({low:.0f} to {high:.0f})".format_map(first["rating"])
             yield f"| {name} | {_trained(first.get('training'))} | {' | '.join(scores)} | {rating} |"
     yield ""
-    games = results[0]["games"] // len(opponents)
-    yield f"{how}. Scores of {games} games with 95 % intervals; then how many were drawn, and by repetition."
+    yield f"{how} with 95 % intervals; then how many were drawn, and by repetition."
     yield ""
     for result in results:
         yield f"- `{result['origin']['command']}`, {machine(result)}"
@@ -228,7 +240,8 @@ def _trained(training: dict[str, Any] | None) -> str:
         return ""
     ranks = str(training["ranks"])
     ranks += " rank" if ranks.split()[-1] == "1" else " ranks"
-    return f"{training['games']:,.0f} games, {60 * training['hours']:.0f} min, {ranks}"
+    before = f", after the weights {training['began_with'][:8]}" if "began_with" in training else ""
+    return f"{training['games']:,.0f} games, {60 * training['hours']:.0f} min, {ranks}{before}"
 
 
 def spikes(result: dict[str, Any] | None) -> Iterator[str]:
