@@ -91,6 +91,9 @@ def test_the_net_searches_as_in_its_training_or_plays_its_likeliest_move() -> No
     config = NetSide(last_moves, MatchConfig.of(2, 8, 60, trained), openings).search.config
     assert (config.simulations, config.root, config.num_considered) == (8, "gumbel", 4)
     assert (config.c_scale, config.rescale_values, config.gumbel_scale) == (0.3, True, 0.0)
+    considered = [MatchConfig.of(2, n, 60, trained).search.num_considered for n in (16, 32, 64, 400)]
+    assert considered == [4, 8, 16, 16], "more than in training, where each has 4 simulations"
+    assert MatchConfig.of(2, 16, 60, SelfPlayConfig(num_considered=40)).search.num_considered == 40
     puct = MatchConfig.of(2, 8, 60, SelfPlayConfig(search="puct"))
     assert NetSide(last_moves, puct, openings).search.config.root == "puct"
     policy = NetSide(last_moves, MatchConfig.of(2, 0, 60, SelfPlayConfig(search="none")), openings)

@@ -77,7 +77,8 @@ def _rows_of(player: str, *, like: str, games: int, simulations: int) -> list[di
         match = MatchConfig(games, simulations, MAX_PLIES, SearchConfig(simulations, fpu_reduction=0.0))
     else:
         match = MatchConfig.of(games, simulations, MAX_PLIES, saved.selfplay)
-    who = {"player": player, "neuron": saved.net.neuron if player != MATERIAL else None}
+    considered = match.search.num_considered if match.search.root == "gumbel" and simulations else None
+    who = {"player": player, "neuron": saved.net.neuron if player != MATERIAL else None, "considered": considered}
     return [who | row for row in play_rungs(_evaluator(player, saved), match)]
 
 
