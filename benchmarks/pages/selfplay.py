@@ -220,6 +220,8 @@ def _strength_table(how: str, results: list[dict[str, Any]]) -> Iterator[str]:
             scores = [_score(rows[against]) for against in opponents]
             first = rows[opponents[0]]
             name = f"{first['weights']}, {first['neuron']}" if "weights" in first else player
+            if first.get("considered"):  # only in files from 2026-11-29 on
+                name += f", {first['considered']} moves considered"
             rating = "{value:.0f} ({low:.0f} to {high:.0f})".format_map(first["rating"])
             yield f"| {name} | {_trained(first.get('training'))} | {' | '.join(scores)} | {rating} |"
     yield ""
