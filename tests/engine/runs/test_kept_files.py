@@ -136,7 +136,8 @@ def test_of_two_files_of_an_iteration_the_one_that_was_written_again_comes_last(
     folder = kept_folder.KeptFolder(tmp_path / "r" / "kept")
     one, other = (folder.write("window", 3, {"x": np.arange(n)}) for n in (5, 6))
     for file, age_s in ((one, 200), (other, 100)):
-        os.utime(folder.path / file.path, (time.time() - age_s,) * 2)
+        then_s = time.time() - age_s
+        os.utime(folder.path / file.path, (then_s, then_s))
     assert folder.listing("window") == [one, other]
     assert folder.write("window", 3, {"x": np.arange(5)}) == one
     assert folder.listing("window") == [other, one]
