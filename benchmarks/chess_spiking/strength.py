@@ -9,8 +9,9 @@ AlphaZero's search, which suits it better). With --only-runs these two do not pl
 plays its likeliest move without search, and `material` does not play.
 
 A quarter of the games is with each of random, greedy, minimax:2 and alphabeta:1. A pair of games begins with the same
-opening and is played with both colours. The search of a net is that of its training without noise. A game of 1,000
-plies is a draw, as on the ladder. Nothing is resigned and no result is given by material.
+opening and is played with both colours. The search of a net is that of a player: of its training, without noise, and
+with more considered moves where the simulations are enough. A game of 1,000 plies is a draw, as on the ladder. Nothing
+is resigned and no result is given by material.
 
 Writes benchmarks/results/chess_spiking_strength_DATE.json, with --only-runs chess_spiking_strength-RUN_DATE.json, named
 after the first RUN, and -policy behind it without search: each score (won 1, drawn 1/2) with its 95 % interval over

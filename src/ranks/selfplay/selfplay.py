@@ -100,7 +100,7 @@ class SelfPlay:
         self._searches: dict[str, float] = {}
 
     def _warn_once(self, text: str) -> None:
-        """A warning in the run that is open: none was while this object was made."""
+        """Warn in the run that is open now; none is open yet while this object is made."""
         if text not in self._warnings:
             self._warnings.add(text)
             self.world.session.warn(text)
