@@ -65,6 +65,7 @@ def train(cfg, world):
     }
     if world.rank == 0:
         Path("seen.json").write_text(json.dumps(seen))
+    world.comm.barrier()  # a rank that leaves while another one still connects would break its connection
     print("seen")
 """
 
