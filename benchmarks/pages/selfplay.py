@@ -7,14 +7,17 @@ from pathlib import Path
 from statistics import mean, median
 from typing import Any
 
-from benchmarks.pages.results import machine, newest
+from benchmarks.pages.results import command, machine, newest
 from benchmarks.selfplay.bars import ORIGIN_GAMES, ORIGIN_PLIES
+from ranks.workloads.chess_spiking.strength_table import SIMULATIONS
 
 WAITS = ("waiting_s", "gather_s")
 ORIGIN = (
     f"The documents of chess-snn-rl name {ORIGIN_GAMES} on one GPU; by their lengths of a game this is {ORIGIN_PLIES}."
 )
 SPEED, STRENGTH, CONNECT_FOUR = "selfplay_cpu", "chess_spiking_strength", "connect_four"
+SHIPPED = "table_chess-spiking"
+NAMES = {"chess-spiking": "`chess-spiking`, the shipped net, lif"}
 TWO_RANKS, UNEQUAL_RANKS = "selfplay_two-ranks", "unequal_ranks"
 SPIKES = "chess_spiking_spikes"
 
@@ -185,10 +188,12 @@ def connect_four(result: dict[str, Any] | None) -> Iterator[str]:
     yield f"`{result['origin']['command']}`, {machine(result)}."
 
 
-def spiking(_proofs: Path, benchmarks: Path) -> Iterator[str]:
+def spiking(proofs: Path, benchmarks: Path) -> Iterator[str]:
     """Strength, and spikes."""
     found = newest(benchmarks)
-    yield from spiking_strength([found[kind] for kind in found if kind.startswith(STRENGTH)])
+    how = {"simulations": SIMULATIONS}
+    shipped = [result | result["raw"] | how for kind, result in newest(proofs).items() if kind == SHIPPED]
+    yield from spiking_strength([*shipped, *(found[kind] for kind in found if kind.startswith(STRENGTH))])
     yield ""
     yield from spikes(found.get(SPIKES))
 
@@ -219,7 +224,7 @@ def _strength_table(how: str, results: list[dict[str, Any]]) -> Iterator[str]:
             rows = {row["against"]: row for row in result["rows"] if row["player"] == player}
             scores = [_score(rows[against]) for against in opponents]
             first = rows[opponents[0]]
-            name = f"{first['weights']}, {first['neuron']}" if "weights" in first else player
+            name = f"{first['weights']}, {first['neuron']}" if "weights" in first else NAMES.get(player, player)
             if first.get("considered"):  # only in files from 2026-11-29 on
                 name += f", {first['considered']} moves considered"
             rating = "{value:.0f} ({low:.0f} to {high:.0f})".format_map(first["rating"])
@@ -228,7 +233,7 @@ def _strength_table(how: str, results: list[dict[str, Any]]) -> Iterator[str]:
     yield f"{how} with 95 % intervals; then how many were drawn, and by repetition."
     yield ""
     for result in results:
-        yield f"- `{result['origin']['command']}`, {machine(result)}"
+        yield f"- `{command(result)}`, {machine(result)}"
 
 
 def _score(row: dict[str, Any]) -> str:

@@ -26,7 +26,7 @@ def test_the_page_shows_each_preset(name: str) -> None:
 
 
 def test_the_page_and_the_presets_have_the_measured_iterations() -> None:
-    """40 iterations took 30.5 minutes on one machine (chess_spiking_strength_2026-11-23.json), 53.4 on another."""
+    """40 iterations took 30.5 minutes on one machine (chess_spiking_shipped_2026-11-23.json), 53.4 on another."""
     for name in ("demo", "small"):
         (said,) = re.findall(rf"--preset {name} --name {name} .* (\d+) to (\d+) minutes on 2 CPU cores", PAGE)
         for minutes, each in zip((30.5, 53.4), said, strict=True):
