@@ -48,6 +48,13 @@ def test_games_are_pairs_of_one_opening_with_both_colours() -> None:
     assert len({plan.opening(game).moves for game in range(24)}) == 3
 
 
+@pytest.mark.parametrize(("games", "missing"), [(1, 4), (5, 2), (9, 0), (10, 0)])
+def test_a_plan_says_which_opponents_have_no_games(games: int, missing: int) -> None:
+    plan = EvaluationPlan.make(games, 1, best=True)
+    assert plan.without_games == plan.opponents[5 - missing :]
+    assert {*map(plan.opponent, range(plan.games))} == {*plan.opponents[: 5 - missing]}
+
+
 def test_results_are_those_of_the_boards_and_equal_sides_score_a_half() -> None:
     """Exact material in place of a net, whose evaluations have no roundings."""
     plan = EvaluationPlan.make(40, 3, best=True)

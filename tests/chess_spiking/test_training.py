@@ -20,7 +20,8 @@ from ranks.workloads import chess_spiking
 from ranks.workloads.chess_spiking import PRESETS, Config, build
 from ranks.workloads.chess_spiking.config import NetConfig
 from ranks.workloads.chess_spiking.encoding import encoding_of
-from ranks.workloads.chess_spiking.training import spikes
+from ranks.workloads.chess_spiking.matches.matches import Matches
+from ranks.workloads.chess_spiking.training import loss_of, match_config, spikes
 from tests.engine.group import run_ranks
 from tests.selfplay.fixtures import single_rank
 
@@ -118,8 +119,9 @@ def test_spikes_are_counted_on_positions_spread_over_the_newest_games(
             for iteration in run.iterations(2, long=True):
                 window.add(source.play(net, iteration))
         monkeypatch.setattr(ReplayWindow, "gather", gathered)
-        assert spikes(net, encoding, window, 8, world)
-    (ids_B,) = taken
+        expected = spikes(net, encoding, window, 8, world)
+        assert spikes(net.double(), encoding, window, 8, world).keys() == expected.keys()  # --precision fp64
+    ids_B, _ = taken
     first, newest = len(window) - len(window.parts[-1]), len(window.parts[-1])
     assert first > 0
     assert ids_B.tolist() == [first + i * newest // 8 for i in range(8)]
@@ -134,6 +136,21 @@ def test_without_search_other_games_than_those_of_the_newest_weights_are_refused
 def test_a_match_without_a_move_of_the_net_is_refused() -> None:
     with pytest.raises(UserError, match="have 8 plies, so no move would be played"):
         Config(eval_max_plies=8)
+
+
+def test_an_entropy_weight_without_a_loss_that_uses_it_is_refused() -> None:
+    cfg = replace(TINY, ent_coef=0.1)
+    with pytest.raises(UserError, match=r"--selfplay.search gumbel --ent-coef 0.1\n(.|\n)*give --ent-coef 0"):
+        loss_of(cfg, encoding_of(cfg.net, 0))
+    loss_of(replace(TINY_ORIGIN, ent_coef=0.1), encoding_of(TINY_ORIGIN.net, 0))
+
+
+def test_trees_of_a_match_that_do_not_fit_are_refused_before_training() -> None:
+    with single_rank() as world:
+        net, encoding = build(TINY), encoding_of(TINY.net, world.seed)
+        cfg = replace(TINY, eval_simulations=10**8)
+        with pytest.raises(UserError, match="searches of 100,000,000 simulations"):
+            Matches(net, build(TINY), encoding, match_config(cfg), world)
 
 
 def test_without_numba_one_error_says_what_to_install() -> None:

@@ -18,7 +18,7 @@ from ranks.jit import kernel
 from ranks.search import LEGAL_MOVES, TICTACTOE
 from ranks.search.games import tictactoe
 from ranks.search.trees import tree_bytes
-from ranks.selfplay import Encoding, Positions, ReplayConfig, SelfPlayConfig, score_against_random, value_loss
+from ranks.selfplay import Encoding, Positions, ReplayConfig, SelfPlay, SelfPlayConfig, score_against_random, value_loss
 from ranks.selfplay.checks.memory import check_memory
 from ranks.selfplay.checks.rules import check_rules
 from ranks.selfplay.net.batch_evaluator import BatchMemory, batch_bytes
@@ -81,6 +81,48 @@ def test_a_net_with_outputs_of_wrong_shapes_is_refused(moves: int, value: tuple[
         selfplay(world, TICTACTOE).play(WrongNet(moves, value), 0)
 
 
+ONES = torch.ones(8, 9)
+
+
+@pytest.mark.parametrize(
+    ("returned", "said"),
+    [
+        (ONES, r"the net returned a tensor of float32 \[8, 9\]"),
+        ((ONES, ONES[:, 0], ONES), r"\[8, 9\] and a tensor of float32 \[8\] and a tensor"),
+        ((ONES.long(), ONES[:, 0]), r"the net returned a tensor of int64 \[8, 9\] and"),
+        ((ONES, 0.0), "and a float"),
+        (None, "the net returned a NoneType"),
+    ],
+)
+def test_a_net_that_returns_something_else_is_refused(returned: Any, said: str) -> None:
+    with single_rank() as world, pytest.raises(UserError, match=said):
+        selfplay(world, TICTACTOE).play(Returning(returned), 0)
+
+
+class Returning(nn.Module):
+    """Returns the same thing for all planes."""
+
+    def __init__(self, returned: Any) -> None:
+        super().__init__()
+        self.returned = returned
+
+    def forward(self, planes_B288: torch.Tensor) -> Any:
+        return self.returned
+
+
+@pytest.mark.parametrize(
+    ("encoding", "said"),
+    [
+        (Encoding(lambda positions: None), r"Encoding.planes returned a NoneType"),  # type: ignore[arg-type, return-value]
+        (Encoding(planes, lambda p: p.moves_BM.float()), r"Encoding.move_indices returned a tensor of float32"),
+        (Encoding(planes, lambda p: p.moves_BM[:, :1]), r"Encoding.move_indices returned .*, 1\](.|\n)*the same shape"),
+    ],
+)
+def test_an_encoding_of_wrong_shapes_or_types_is_refused(encoding: Encoding, said: str) -> None:
+    with single_rank() as world, pytest.raises(UserError, match=said):
+        SelfPlay(TICTACTOE, encoding, 8, 12, SelfPlayConfig(simulations=2), world).play(net_of(TICTACTOE), 0)
+
+
 @pytest.mark.parametrize("shape", [(4, 1), (4, 2), (3,)])
 def test_a_value_loss_does_not_broadcast(shape: tuple[int, ...]) -> None:
     with pytest.raises(UserError, match="the value of 4 positions"):
@@ -130,7 +172,12 @@ def test_a_game_that_fits_is_accepted() -> None:
         (lambda world: selfplay(world, slots=0), "0 slots"),
         (lambda world: selfplay(world, games=0), "an iteration plays at least one"),
         (lambda world: SelfPlayConfig(simulations=0), "--selfplay.simulations 0"),
-        (lambda world: SelfPlayConfig(full_searches=0.5, fast_simulations=33), "--selfplay.fast-simulations 33"),
+        (
+            lambda world: SelfPlayConfig(full_searches=0.5, fast_simulations=33),
+            r"--selfplay.fast-simulations 33\n.*which is 32",
+        ),
+        (lambda world: SelfPlayConfig(full_searches=0, simulations=4), "--selfplay.full-searches 0"),
+        (lambda world: SelfPlayConfig(gumbel_scale=float("inf")), r"--selfplay.gumbel-scale inf\n.*a finite number"),
         (
             lambda world: SelfPlayConfig(progressive_iterations=5, first_simulations=33),
             "--selfplay.first-simulations 33",

@@ -328,9 +328,7 @@ def test_more_slots_than_games_are_one_warning_of_the_run(tmp_path: Path) -> Non
     assert "8 slots and 4 games in an iteration" in warned[0]
 
 
-@pytest.mark.parametrize(
-    ("bounds", "do"), [((0, 0, 64), "--shares less far apart"), ((0, 32, 64), "at least 64 slots")]
-)
+@pytest.mark.parametrize(("bounds", "do"), [((0, 0, 64), "--shares less far apart"), ((0, 32, 64), "at least 2 slots")])
 def test_a_rank_without_slots_is_told_what_gives_it_one(
     bounds: tuple[int, ...], do: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -63,6 +63,9 @@ def test_half_of_the_positions_of_a_batch_are_mirrored(on_policy: bool, tmp_path
             "move 1 and its",
         ),
         (lambda p: replace(p, states_BW=p.states_BW + 1), "the image of an image is another position"),
+        (lambda p: replace(mirror(p), moves_BM=mirror(p).moves_BM.float()), "moves_BM of its image is torch.float32"),
+        (lambda p: replace(mirror(p), states_BW=p.states_BW[:1]), "states_BW of its image is torch.int64 [1, 2]"),
+        (lambda p: None, "states_BW of its image is NoneType"),
     ],
 )
 def test_a_function_that_is_no_symmetry_of_the_rules_is_refused(

@@ -108,7 +108,7 @@ def test_the_value_does_not_learn_from_a_game_that_was_cut(share: float, tmp_pat
     with single_rank(runs_dir=tmp_path, name="r") as world:
         source = selfplay(world, CONNECT_FOUR, search="none", games=200, max_plies=9)
         window = ReplayWindow(CONNECT_FOUR, ReplayConfig(root_value=share), world)
-        with open_run(world, window=window) as run:
+        with open_run(world, selfplay=source, window=window) as run:
             for iteration in run.iterations(1, long=True):
                 games = source.play(net_of(CONNECT_FOUR), iteration)
                 window.add(games)

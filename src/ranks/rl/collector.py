@@ -95,9 +95,10 @@ class Collector:
 
         The policy normalises observations with the statistics of the iterations before. Raises
         Stopped, also between two steps, if a stop was requested; UserError if an environment
-        returned a number that is not finite.
+        returned a number that is not finite, and where an open run does not keep this collector.
         """
         world = self.world
+        world.session.check_kept(self, "a Collector")
         if self.observations is not None and isinstance(policy, NormalisesObservations):
             policy.normaliser.set_statistics(self.observations.mean_F, self.observations.std_F)
         with world.session.timed("acting"), eval_mode(policy, world):
@@ -182,6 +183,7 @@ class Collector:
 
         Every rank calls it.
         """
+        self.world.session.kept.add(id(self))
         state: dict[str, Any] = {
             "environments": self.ids.gather_state([group.state_dict() for group in self.groups]),
             "rewards": self.rewards.state_dict(),
@@ -192,6 +194,7 @@ class Collector:
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Take over what `state_dict` returned, on any number of ranks."""
+        self.world.session.kept.add(id(self))
         self.rewards.load_state_dict(state["rewards"])
         if self.observations is not None:
             self.observations.load_state_dict(state["observations"])

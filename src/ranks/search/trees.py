@@ -193,9 +193,10 @@ def tree_shapes(game: Game, config: SearchConfig, sizes: Sizes, num_games: int) 
     }
     if max(length["N"], length["E"]) >= 2**31:
         raise UserError(
-            f"{num_games} games of {config.simulations} simulations",
+            f"searches of {config.simulations:,} simulations, {num_games:,} at once",
             f"{max(length['N'], length['E']):,} nodes or edges, and their numbers have 31 bits",
-            "search fewer games at once, or give fewer simulations or edges_per_node",
+            "search fewer games at once, or give fewer simulations"
+            + " or edges_per_node" * bool(config.edges_per_node),
         )
     return {name: tuple(length[letter] for letter in name.rsplit("_", 1)[1]) for name in DTYPES}
 

@@ -71,21 +71,25 @@ class SelfPlayConfig:
     runs at the capture alone."""
 
     def __post_init__(self) -> None:
-        fraction, above_0, whole = "a number from 0 to 1", "a number above 0", "1 or more"
+        fraction, above_0, whole = "a number from 0 to 1", "a finite number above 0", "1 or more"
+        up_to_simulations = f"from 1 to --selfplay.simulations, which is {self.simulations}"
         limits = {
             "simulations": (self.simulations >= 1, whole),
             "progressive-iterations": (self.progressive_iterations >= 0, "0 or more"),
-            "first-simulations": (1 <= self.first_simulations <= self.simulations, "from 1 to --selfplay.simulations")
+            "first-simulations": (1 <= self.first_simulations <= self.simulations, up_to_simulations)
             if self.progressive_iterations
             else (self.first_simulations >= 1, whole),
-            "fast-simulations": (1 <= self.fast_simulations <= self.simulations, "from 1 to --selfplay.simulations")
+            "full-searches": (0 < self.full_searches <= 1, "a number above 0, at most 1"),
+            "fast-simulations": (1 <= self.fast_simulations <= self.simulations, up_to_simulations)
             if self.full_searches < 1
             else (self.fast_simulations >= 1, whole),
-            "full-searches": (0 < self.full_searches <= 1, "a number above 0, at most 1"),
             "num-considered": (self.num_considered >= 1, whole),
-            "gumbel-scale": (0 <= self.gumbel_scale < math.inf, "0 or more"),
-            "c-scale": (0 < self.c_scale <= LARGEST, f"{above_0}, at most {LARGEST:,.0f}"),
-            "dirichlet-alpha": (SMALLEST_ALPHA <= self.dirichlet_alpha < math.inf, f"{SMALLEST_ALPHA} or more"),
+            "gumbel-scale": (0 <= self.gumbel_scale < math.inf, "a finite number, 0 or more"),
+            "c-scale": (0 < self.c_scale <= LARGEST, f"a number above 0, at most {LARGEST:,.0f}"),
+            "dirichlet-alpha": (
+                SMALLEST_ALPHA <= self.dirichlet_alpha < math.inf,
+                f"a finite number, {SMALLEST_ALPHA} or more",
+            ),
             "dirichlet-fraction": (0 <= self.dirichlet_fraction <= 1, fraction),
             "temperature": (0 < self.temperature < math.inf, above_0),
             "temperature-plies": (self.temperature_plies >= 0, "0 or more"),

@@ -138,10 +138,12 @@ class SelfPlay:
         `net`: a module from planes to policy logits and value (`encoding.PolicyValueNet`). The ranks
         agree on the number of ended games every few ticks, while they play on; the iteration ends that
         many ticks later. Every rank calls it. Raises Stopped where a stop was requested; UserError
-        where the net's outputs have wrong shapes or are no numbers, or where a move has no logit.
+        where the net's outputs have wrong shapes or are no numbers, where a move has no logit, or where an open run
+        does not keep this object.
         """
         started = time.perf_counter()
         slots, world = self._slots, self.world
+        world.session.check_kept(self, "a SelfPlay")
         if self.num_slots > self.games_per_iteration:
             few = f"{self.num_slots:,} slots and {self.games_per_iteration:,} games in an iteration"
             more = "the first iterations learn from the games that end first, the shortest"
@@ -234,6 +236,7 @@ class SelfPlay:
 
         Every rank calls it.
         """
+        self.world.session.kept.add(id(self))
         arrays = {name: getattr(self._slots.unfinished, name) for name in SAVED}
         ranks = gather_arrays(self.world.comm, {"number_G": self._slots.number_G, **arrays})
         names = ("number_G", *SAVED)
@@ -243,6 +246,7 @@ class SelfPlay:
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Take over what `state_dict` returned, on any number of ranks. Raises UserError where it does
         not belong to this game or number of slots."""
+        self.world.session.kept.add(id(self))
         check_game(self.game, state["game"], "unfinished games")
         ids = self._slots.ids
         number_G = state["number_G"].numpy()
@@ -268,4 +272,5 @@ def _what_gives_slots(world: World) -> str:
     """What to do where a rank has no slot."""
     if any(not len(world.assignment.shards_of(rank)) for rank in range(world.size)):
         return "give every rank a shard: --shares less far apart, or more --shards"
-    return f"give at least {world.shards} slots"
+    fits = (n for n in range(1, world.shards) if all(len(world.assignment.items_of(r, n)) for r in range(world.size)))
+    return f"give at least {next(fits, world.shards)} slots"

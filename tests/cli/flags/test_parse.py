@@ -42,6 +42,7 @@ def test_a_function_is_called_with_what_was_typed(argv: list[str], result: tuple
     [
         ([], "no value for FILE"),
         (["a.col", "-k", "many"], "'many' is not a whole number"),
+        (["a.col", "--sizes", "1,2", "--sizes", "1,x"], "asked: --sizes 1,x"),
         (["a.col", "--no-nte"], "did you mean --no-net?"),
         (["a.col", "b.col"], "no further argument"),
     ],

@@ -148,8 +148,8 @@ def unknown_argument(given: str, flags: Sequence[str], prog: str, advice: Mappin
 
 
 def as_given(flag: str, argv: Sequence[str]) -> str:
-    """A flag with its value as typed on the command line."""
-    for index, argument in enumerate(argv):
+    """A flag with its value as typed on the command line; the last one counts."""
+    for index, argument in reversed([*enumerate(argv)]):
         if flag_name(argument) == flag:
             return argument if "=" in argument else " ".join(argv[index : index + 2])
     return flag

@@ -153,8 +153,11 @@ class RunFolder:
         self.check_format()
         differences = differing(self.read_run()["identity"], identity)
         if differences:
-            do = "choose another --name, or give the settings that the run was started with"
-            flags = [flag for difference in differences if (flag := _flag(difference))]
+            is_other_workload = any(difference.startswith("workload was") for difference in differences)
+            do = "choose another --name"
+            if not is_other_workload:
+                do += ", or give the settings that the run was started with"
+            flags = [] if is_other_workload else [flag for d in differences if (flag := _flag(d))]
             if flags:
                 do += f" ({' '.join(flags)})"
             ends = [match[1] for d in differences if (match := re.search(r"schedule_updates was (\d+)", d))]
@@ -203,11 +206,16 @@ def _shared(one: Any, other: Any) -> tuple[Any, Any]:
 
 
 def _flag(difference: str) -> str | None:
-    """'engine.seed was 0, now 1' -> '--seed 0': the flag that sets a number or a word back. None for other values."""
+    """'engine.seed was 0, now 1' -> '--seed 0': the flag that sets a number, a word or a switch back. None for other
+    values; null is also what a setting was that the run did not have."""
     found = re.fullmatch(r'(?:config|engine)\.(\S+) was ("?)([\w.+-]+)\2, now .*', difference)
-    if found is None or found[3] in ("true", "false", "null"):
+    if found is None or found[3] == "null":
         return None
-    return f"--{found[1].replace('_', '-')} {found[3]}"
+    name, value = found[1].replace("_", "-"), found[3]
+    if value in ("true", "false") and not found[2]:
+        group, dot, switch = name.rpartition(".")
+        return f"--{group}{dot}{'no-' * (value == 'false')}{switch}"
+    return f"--{name} {value}"
 
 
 def _weight(difference: str) -> int:

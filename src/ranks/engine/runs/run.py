@@ -52,6 +52,7 @@ class Run:
         self.total = 0
         self.session = world.session = Session(
             attached=True,
+            kept=world.session.kept,
             emit=self._emit,
             clock_requests=self._clock_requests,
             finite_checkpoint=partial(checkpoint.newest_finite, folder.checkpoints),

@@ -119,10 +119,11 @@ class Learner:
         Every rank calls it, also a rank without items. The host waits only for the vote of the
         previous update. In the first step of a session the passes are timed first. Raises GaveUp
         after three non-finite losses or ten skipped updates in a row, and where a single item does not fit
-        into memory. Raises UserError for a wrong `Loss.count`.
+        into memory. Raises UserError for a wrong `Loss.count`, and where an open run does not keep this learner.
         """
         heartbeat.step()
         session = self.world.session
+        session.check_kept(self, "a Learner")
         session.register(self.drain)
         if session.before_first_update is not None:
             planned, session.before_first_update = session.before_first_update, None
@@ -283,6 +284,7 @@ class Learner:
     def state_dict(self) -> dict[str, Any]:
         """Weights and optimizer moments by parameter name, the number of updates, and how many of the last ones in a
         row had losses that were not finite, or were skipped, where that is not 0."""
+        self.world.session.kept.add(id(self))
         optimizer = self.optimizer.state_dict(self.gradients.names)
         in_a_row = {"non_finite_losses": self._non_finite_losses, "skipped_updates": self._skipped_updates}
         in_a_row = {name: count for name, count in in_a_row.items() if count}
@@ -290,6 +292,7 @@ class Learner:
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Raises UserError naming the differences; the weights are loaded all or not at all."""
+        self.world.session.kept.add(id(self))
         load_weights(self.model, state["model"])
         self.optimizer.load_state_dict(state["optimizer"], self.gradients.names)
         self.updates = int(state["updates"])

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
+from typing import Any
+
 import numpy as np
+from torch import Tensor
 
 from ranks.errors import UserError
 from ranks.search.evaluation import Leaves, Words
@@ -14,14 +18,15 @@ from ranks.selfplay.net.encoding import Positions, Symmetry
 def check_symmetry(game: Game, symmetry: Symmetry) -> None:
     """Play some random games, and compare where each legal move leads in a position and in its mirror image.
 
-    Raises UserError where a move and its image lead to positions that are no images of each other, where one of two
-    images has other legal moves or has ended otherwise, or where the image of the image is another position.
+    Raises UserError where an image has another shape or type, where a move and its image lead to positions that are no
+    images of each other, where one of two images has other legal moves or has ended otherwise, or where the image of
+    the image is another position.
     """
     seen = check_rules(game, 200)
     positions = Positions.of(seen)
-    images = symmetry(positions)
-    again = symmetry(images)
     what = f"the symmetry of {game.name}"
+    images = _image(symmetry, positions, what)
+    again = _image(symmetry, images, what)
     do = "return the mirror image of each position, and of each move in its column"
     is_move_BM = positions.is_move()
     if not (again.states_BW == positions.states_BW).all() or (again.moves_BM != positions.moves_BM)[is_move_BM].any():
@@ -54,6 +59,19 @@ def check_symmetry(game: Game, symmetry: Symmetry) -> None:
         if of_image != {*images_BM[row, :count].tolist()}:
             found = f"a position with {count} legal moves has an image with others, or one in which the game is over"
             raise UserError(what, found, do)
+
+
+def _image(symmetry: Symmetry, positions: Positions, what: str) -> Positions:
+    """The mirror image. Raises UserError where it has not the shapes and types of the positions."""
+    image: Any = symmetry(positions)
+    for field in fields(Positions):
+        tensor: Tensor = getattr(positions, field.name)
+        found = getattr(image, field.name, None)
+        if not isinstance(found, Tensor) or found.shape != tensor.shape or found.dtype != tensor.dtype:
+            kind = f"{found.dtype} {list(found.shape)}" if isinstance(found, Tensor) else type(found).__name__
+            do = f"return Positions with {field.name} as {tensor.dtype} {list(tensor.shape)}"
+            raise UserError(what, f"{field.name} of its image is {kind}", do)
+    return image
 
 
 def _answer(game: Game, state_W: Words) -> int | set[int]:

@@ -6,9 +6,9 @@ W squares, A moves that the policy head knows.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 import torch
@@ -82,10 +82,11 @@ class Encoding:
 def policy_and_value(net: Any, encoding: Encoding, positions: Positions, num_logits: int = 1) -> tuple[Tensor, Tensor]:
     """Logits of the legal moves [B, M], -inf behind them, and the net's value ([B] or [B, 3]).
 
-    `num_logits`: the fewest that the net may return. Raises UserError for outputs of other shapes. A move whose index
-    is none of the logits gets NaN, since the host does not wait for the device here: see `check_move_indices`.
+    `num_logits`: the fewest that the net may return. Raises UserError for outputs of other shapes or types. A move
+    whose index is none of the logits gets NaN, since the host does not wait for the device here: see
+    `check_move_indices`.
     """
-    logits_BA, value = net(encoding.planes(positions).to(dtype_of(net)))
+    logits_BA, value = outputs(net, encoding, positions)
     is_move_BM = positions.is_move()
     rows = len(is_move_BM)
     if logits_BA.ndim != 2 or len(logits_BA) != rows or logits_BA.shape[1] < num_logits:
@@ -95,10 +96,42 @@ def policy_and_value(net: Any, encoding: Encoding, positions: Positions, num_log
             f"return [B, A] with an A of {num_logits} or more, or give other indices (Encoding.move_indices)",
         )
     check_value(value, rows)
-    indices_BM = encoding.move_indices(positions)
+    indices_BM = indices_of(encoding, positions)
     inside_BM = indices_BM.clamp(0, logits_BA.shape[1] - 1)
     logits_BM = logits_BA.gather(1, inside_BM).masked_fill(inside_BM != indices_BM, torch.nan)
     return logits_BM.masked_fill(~is_move_BM, -torch.inf), value
+
+
+def outputs(net: Any, encoding: Encoding, positions: Positions) -> tuple[Tensor, Tensor]:
+    """Policy logits and value as the net returns them. Raises UserError where they are not two tensors of
+    floating-point numbers, or the planes are no tensor."""
+    planes: Any = encoding.planes(positions)
+    if not isinstance(planes, Tensor):
+        raise UserError("the planes of a position", f"Encoding.planes returned {_kind(planes)}", "return a tensor")
+    found: Any = net(planes.to(dtype_of(net)))
+    parts = list(cast("Sequence[Any]", found)) if isinstance(found, (tuple, list)) else [found]
+    if len(parts) != 2 or not all(isinstance(part, Tensor) and part.is_floating_point() for part in parts):
+        returned = " and ".join(map(_kind, parts[:3])) + " and more" * (len(parts) > 3)
+        do = "return two tensors of floating-point numbers, policy logits [B, A] and the value"
+        raise UserError("policy logits and value", f"the net returned {returned}", do)
+    return parts[0], parts[1]
+
+
+def indices_of(encoding: Encoding, positions: Positions) -> Tensor:
+    """[B, M]: the index of each move among the logits. Raises UserError for another shape or type."""
+    indices: Any = encoding.move_indices(positions)
+    shape = positions.moves_BM.shape
+    if not isinstance(indices, Tensor) or indices.dtype != torch.int64 or indices.shape != shape:
+        asked = f"the indices of {list(shape)} moves"
+        raise UserError(asked, f"Encoding.move_indices returned {_kind(indices)}", "return an int64 of the same shape")
+    return indices
+
+
+def _kind(found: Any) -> str:
+    """'a float32 [8, 24]', or the name of a type."""
+    if isinstance(found, Tensor):
+        return f"a tensor of {str(found.dtype).removeprefix('torch.')} {list(found.shape)}"
+    return f"a {type(found).__name__}"
 
 
 def check_value(value: Tensor, rows: int) -> None:
@@ -113,10 +146,10 @@ def check_value(value: Tensor, rows: int) -> None:
 
 def largest_move_index(encoding: Encoding, leaves: Leaves, device: torch.device) -> int:
     """The largest index among the policy logits of any legal move in these positions. It waits for the
-    device. Raises UserError where two moves of a position have the same index."""
+    device. Raises UserError where two moves of a position have the same index, and as `indices_of`."""
     positions = Positions.of(leaves, device)
     is_move_BM = positions.is_move()
-    indices_BM = encoding.move_indices(positions).masked_fill(~is_move_BM, -1)
+    indices_BM = indices_of(encoding, positions).masked_fill(~is_move_BM, -1)
     sorted_BM, order_BM = indices_BM.sort(1)
     is_twice_BM = (sorted_BM[:, 1:] == sorted_BM[:, :-1]) & (sorted_BM[:, 1:] >= 0)
     if is_twice_BM.any():
@@ -133,8 +166,8 @@ def check_move_indices(game: Game, net: Any, encoding: Encoding, leaves: Leaves,
     evaluates the net again and waits for the device, so it is for batches whose priors are NaN."""
     positions = Positions.of(leaves, device)
     with torch.no_grad():
-        num_logits = net(encoding.planes(positions).to(dtype_of(net)))[0].shape[1]
-    indices_BM = encoding.move_indices(positions)
+        num_logits = outputs(net, encoding, positions)[0].shape[1]
+    indices_BM = indices_of(encoding, positions)
     is_wrong_BM = positions.is_move() & ((indices_BM < 0) | (indices_BM >= num_logits))
     if is_wrong_BM.any():
         move, index = (int(found_BM[is_wrong_BM][0]) for found_BM in (positions.moves_BM, indices_BM))

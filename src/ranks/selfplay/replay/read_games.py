@@ -27,7 +27,7 @@ class WindowGames:
         self._parts: dict[int, KeptFile] = {f.iteration + 1: f for f in self._kept.listing(FOLDER)}
         if not self._parts:
             found = f"{run.kept / FOLDER} holds no games"
-            do = "name a run of self-play; it has games when its first iteration has ended"
+            do = "name a run of self-play; it has games when its first iteration has ended, unless they were deleted"
             raise UserError(f"the games of {run.path}", found, do)
 
     @property

@@ -147,9 +147,9 @@ def full() -> Config:
 
 
 def origin() -> Config:
-    """The net of chess-snn-rl (16 steps, rate coding, 64-128-256 channels) and its training: no search,
-    REINFORCE, updates of 256, an entropy weight of 0.01. Group norm replaces batch norm, and the value
-    is win, draw and loss."""
+    """The net of chess-snn-rl (16 steps, rate coding, 64-128-256 channels), trained as there without search, by
+    REINFORCE with updates of 256 and an entropy weight of 0.01. Group norm replaces batch norm, and the value is win,
+    draw and loss. The page has the other differences."""
     return Config(
         net=NetConfig(kind="origin", steps=16, coding="rate", detach_reset=False),
         selfplay=SelfPlayConfig(search="none"),

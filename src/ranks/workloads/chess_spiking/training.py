@@ -14,6 +14,7 @@ from ranks.engine.runs.run import Run
 from ranks.engine.runs.summary import Summary
 from ranks.engine.update.evaluate import eval_mode
 from ranks.engine.update.learner import Learner
+from ranks.errors import UserError
 from ranks.selfplay import (
     Encoding,
     ReplayWindow,
@@ -22,6 +23,7 @@ from ranks.selfplay import (
     alphazero_loss,
     reinforce_loss,
 )
+from ranks.selfplay.net.encoding import dtype_of
 from ranks.workloads.chess_spiking.building import Net, build
 from ranks.workloads.chess_spiking.config import Config
 from ranks.workloads.chess_spiking.encoding import encoding_of
@@ -32,10 +34,15 @@ from ranks.workloads.chess_spiking.net.measures import measure
 
 
 def loss_of(cfg: Config, encoding: Encoding) -> Any:
-    """The loss of a batch: AlphaZero's with search, REINFORCE without."""
+    """The loss of a batch: AlphaZero's with search, REINFORCE without. Raises UserError for a setting that the first
+    does not have."""
     if cfg.selfplay.search == "none":
         weights = {"vf_coef": cfg.vf_coef, "ent_coef": cfg.ent_coef}
         return partial(reinforce_loss, encoding=encoding, **weights)
+    if cfg.ent_coef:
+        asked = f"--selfplay.search {cfg.selfplay.search} --ent-coef {cfg.ent_coef:g}"
+        found = "with search the loss has no entropy: the policy learns what the search found"
+        raise UserError(asked, found, "give --ent-coef 0")
     return partial(alphazero_loss, encoding=encoding, vf_coef=cfg.vf_coef)
 
 
@@ -78,7 +85,7 @@ def spikes(net: Net, encoding: Encoding, window: ReplayWindow, positions: int, w
         return {}
     with eval_mode(net, world):
         batch = window.gather(window.spread(positions))
-        found = measure(net, encoding.planes(batch.positions))
+        found = measure(net, encoding.planes(batch.positions).to(dtype_of(net)))
     values = torch.stack([value.double() for value in found.values()]).tolist()
     return dict(zip(found, values, strict=True))
 

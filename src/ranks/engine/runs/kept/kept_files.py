@@ -54,9 +54,11 @@ class KeptFiles:
         with the run's current iteration; the first rank's arrays are written, those of others are
         ignored.
 
-        Raises UserError on all ranks where the disk is full.
+        Raises UserError on all ranks where the disk is full, and where the run's checkpoints would not name the file.
         """
-        assert self._world.session.attached, "write belongs inside the loop of an open run"
+        session = self._world.session
+        assert session.attached, "write belongs inside the loop of an open run"
+        session.check_kept(self, f"the kept files {self.name!r}")
 
         def act() -> KeptFile:
             asked = f"to write a file in {self._run.kept / self.name}"
@@ -85,9 +87,11 @@ class KeptFiles:
         self.files.remove(file)
 
     def state_dict(self) -> dict[str, Any]:
+        self._world.session.kept.add(id(self))
         return {"files": [file.as_json(archived=self.archive) for file in self.files]}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        self._world.session.kept.add(id(self))
         self.files = [KeptFile.of(found) for found in state["files"]]
 
     def _sees(self, file: KeptFile) -> bool:

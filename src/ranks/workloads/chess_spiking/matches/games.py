@@ -113,6 +113,13 @@ def _opponent(
     return FixedSide(word, [plan.player_seed(game) for game in games], openings)
 
 
+def check_trees_of(plan: EvaluationPlan, match: MatchConfig, world: World) -> None:
+    """Raises UserError where the trees of a match do not fit into the memory. Every rank calls it."""
+    searched = [word for ids in games_of_batches(plan.games, world) for word in map(plan.opponent, ids)]
+    trees = len(searched) + searched.count(BEST)  # the best net has a search too
+    check_memory(CHESS, trees, rows_of(trees), match.search, world, "games of a match")
+
+
 def play_games(
     plan: EvaluationPlan,
     net: nn.Module,
@@ -131,11 +138,8 @@ def play_games(
     with world.session.timed("evaluation"), eval_mode(net, world), second:
         evaluator = NetEvaluator(net, CHESS, encoding, world.device)
         of_best = NetEvaluator(best, CHESS, encoding, world.device) if best is not None else None
-        games = games_of_batches(plan.games, world)
-        searched = [word for ids in games for word in map(plan.opponent, ids)]
-        trees = len(searched) + searched.count(BEST)  # the best net has a search too
-        check_memory(CHESS, trees, rows_of(trees), match.search, world, "games of a match")
-        batches = [GameBatch(plan, ids, evaluator, of_best, match) for ids in games]
+        check_trees_of(plan, match, world)
+        batches = [GameBatch(plan, ids, evaluator, of_best, match) for ids in games_of_batches(plan.games, world)]
         play_rounds(batches, "matches", world)
         mine = [result for batch in batches for result in batch.results()]
         every = [result for results in world.comm.gather_objects(mine) for result in results]

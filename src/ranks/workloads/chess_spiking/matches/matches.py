@@ -11,7 +11,7 @@ from ranks.engine.distributed.agree import on_first_rank
 from ranks.engine.distributed.world import World
 from ranks.selfplay import Encoding
 from ranks.selfplay.best_weights import BestWeights
-from ranks.workloads.chess_spiking.matches.games import play_games
+from ranks.workloads.chess_spiking.matches.games import check_trees_of, play_games
 from ranks.workloads.chess_spiking.matches.plan import BEST, EVALUATION_SEED, TRAINING_SEED, EvaluationPlan, MatchConfig
 from ranks.workloads.chess_spiking.matches.rating import NET, Pair, fit_ratings, metrics_of, pairs_of
 
@@ -40,9 +40,12 @@ class Matches:
         match: MatchConfig,
         world: World,
     ) -> None:
-        """`best`: another net of the same kind, for the best weights; it moves to the device of `net`."""
+        """`best`: another net of the same kind, for the best weights; it moves to the device of `net`. Raises UserError
+        where the trees of a match do not fit into the memory. Every rank calls it."""
         self.net, self.encoding, self.match, self.world = net, encoding, match, world
         self.best = BestWeights(net, best, Pair, world)
+        self._whole_plan = EvaluationPlan.make(match.games, TRAINING_SEED, best=True)
+        check_trees_of(self._whole_plan, match, world)
 
     @property
     def checkpoint_score(self) -> float | None:
@@ -60,6 +63,10 @@ class Matches:
         is_first = self.best.iteration is None
         plan = EvaluationPlan.make(self.match.games, TRAINING_SEED, best=not is_first)
         best_net = None if is_first else self.best.net
+        if is_first and (missing := self._whole_plan.without_games):
+            least = 2 * len(self._whole_plan.opponents)
+            text = f"matches of {self.match.games} games have none with {', '.join(missing)}"
+            self.world.session.warn(f"{text}: give --eval-games {least} or more")
         results = play_games(plan, self.net, best_net, self.encoding, self.match, self.world)
         pairs = pairs_of(plan, results)
         ratings = fit_ratings(pairs, self.best.results)

@@ -61,6 +61,11 @@ class EvaluationPlan:
         pairs = -(-games // 2)
         return cls(2 * pairs, opponents, openings(seed, -(-pairs // len(opponents))), seed)
 
+    @property
+    def without_games(self) -> tuple[str, ...]:
+        """The opponents that the games do not suffice for."""
+        return self.opponents[self.games // 2 :]
+
     def opponent(self, game: int) -> str:
         """Whom the net meets."""
         return self.opponents[game // 2 % len(self.opponents)]
