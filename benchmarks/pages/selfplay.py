@@ -224,7 +224,8 @@ def _strength_table(how: str, results: list[dict[str, Any]]) -> Iterator[str]:
             rows = {row["against"]: row for row in result["rows"] if row["player"] == player}
             scores = [_score(rows[against]) for against in opponents]
             first = rows[opponents[0]]
-            name = f"{first['weights']}, {first['neuron']}" if "weights" in first else NAMES.get(player, player)
+            name = f"{first.get('weights', player)}, {first['neuron']}" if first["neuron"] else player
+            name = NAMES.get(player, name)
             if first.get("considered"):  # only in files from 2026-11-29 on
                 name += f", {first['considered']} moves considered"
             rating = "{value:.0f} ({low:.0f} to {high:.0f})".format_map(first["rating"])
