@@ -21,7 +21,7 @@ from ranks.workloads.chess_spiking import PRESETS, Config, build
 from ranks.workloads.chess_spiking.config import NetConfig
 from ranks.workloads.chess_spiking.encoding import encoding_of
 from ranks.workloads.chess_spiking.matches.matches import Matches
-from ranks.workloads.chess_spiking.training import loss_of, match_config, spikes
+from ranks.workloads.chess_spiking.training import match_config, spikes
 from tests.engine.group import run_ranks
 from tests.selfplay.fixtures import single_rank
 
@@ -138,19 +138,13 @@ def test_a_match_without_a_move_of_the_net_is_refused() -> None:
         Config(eval_max_plies=8)
 
 
-def test_an_entropy_weight_without_a_loss_that_uses_it_is_refused() -> None:
-    cfg = replace(TINY, ent_coef=0.1)
-    with pytest.raises(UserError, match=r"--selfplay.search gumbel --ent-coef 0.1\n(.|\n)*give --ent-coef 0"):
-        loss_of(cfg, encoding_of(cfg.net, 0))
-    loss_of(replace(TINY_ORIGIN, ent_coef=0.1), encoding_of(TINY_ORIGIN.net, 0))
-
-
 def test_trees_of_a_match_that_do_not_fit_are_refused_before_training() -> None:
     with single_rank() as world:
         net, encoding = build(TINY), encoding_of(TINY.net, world.seed)
-        cfg = replace(TINY, eval_simulations=10**8)
-        with pytest.raises(UserError, match="searches of 100,000,000 simulations"):
-            Matches(net, build(TINY), encoding, match_config(cfg), world)
+        for games, simulations in ((4, 10**8), (400, 50_000)):
+            cfg = replace(TINY, eval_games=games, eval_simulations=simulations)
+            with pytest.raises(UserError, match=f"searches of {simulations:,} simulations, "):
+                Matches(net, build(TINY), encoding, match_config(cfg), world)
 
 
 def test_without_numba_one_error_says_what_to_install() -> None:

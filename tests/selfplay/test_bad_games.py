@@ -123,6 +123,13 @@ def test_an_encoding_of_wrong_shapes_or_types_is_refused(encoding: Encoding, sai
         SelfPlay(TICTACTOE, encoding, 8, 12, SelfPlayConfig(simulations=2), world).play(net_of(TICTACTOE), 0)
 
 
+def test_indices_of_32_bits_are_taken() -> None:
+    with single_rank() as world:
+        encoding = Encoding(planes, lambda p: p.moves_BM.int())
+        source = SelfPlay(TICTACTOE, encoding, 8, 12, SelfPlayConfig(simulations=2), world)
+        assert len(source.play(net_of(TICTACTOE), 0)) >= 12
+
+
 @pytest.mark.parametrize("shape", [(4, 1), (4, 2), (3,)])
 def test_a_value_loss_does_not_broadcast(shape: tuple[int, ...]) -> None:
     with pytest.raises(UserError, match="the value of 4 positions"):

@@ -95,10 +95,10 @@ class Collector:
 
         The policy normalises observations with the statistics of the iterations before. Raises
         Stopped, also between two steps, if a stop was requested; UserError if an environment
-        returned a number that is not finite, and where an open run does not keep this collector.
+        returned a number that is not finite. Warns where an open run does not keep this collector.
         """
         world = self.world
-        world.session.check_kept(self, "a Collector")
+        world.session.warn_unless_kept(self, "a Collector of this loop")
         if self.observations is not None and isinstance(policy, NormalisesObservations):
             policy.normaliser.set_statistics(self.observations.mean_F, self.observations.std_F)
         with world.session.timed("acting"), eval_mode(policy, world):

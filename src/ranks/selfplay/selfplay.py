@@ -138,12 +138,12 @@ class SelfPlay:
         `net`: a module from planes to policy logits and value (`encoding.PolicyValueNet`). The ranks
         agree on the number of ended games every few ticks, while they play on; the iteration ends that
         many ticks later. Every rank calls it. Raises Stopped where a stop was requested; UserError
-        where the net's outputs have wrong shapes or are no numbers, where a move has no logit, or where an open run
-        does not keep this object.
+        where the net's outputs have wrong shapes or are no numbers, or where a move has no logit. Warns where an open
+        run does not keep this object.
         """
         started = time.perf_counter()
         slots, world = self._slots, self.world
-        world.session.check_kept(self, "a SelfPlay")
+        world.session.warn_unless_kept(self, "a SelfPlay of this loop")
         if self.num_slots > self.games_per_iteration:
             few = f"{self.num_slots:,} slots and {self.games_per_iteration:,} games in an iteration"
             more = "the first iterations learn from the games that end first, the shortest"

@@ -12,7 +12,6 @@ from typing import Any
 
 from ranks.engine.liveness.heartbeat import heartbeat
 from ranks.engine.liveness.phases import Phase
-from ranks.errors import UserError
 
 
 def _counter() -> dict[str, float]:
@@ -66,7 +65,8 @@ class Session:
     times: PhaseTimes = field(default_factory=PhaseTimes)
     """Of the current iteration; a new object for each."""
     kept: set[int] = field(default_factory=set[int])
-    """`id` of each object whose state the run's checkpoints hold: it adds itself where its state is read or loaded."""
+    """`id` of each object whose state the run's checkpoints hold: it adds itself where its state is read or loaded, as
+    at the start of a run. Also of those that are not held and were named in a warning."""
     _drains: dict[Callable[[], None], None] = field(default_factory=dict[Callable[[], None], None], init=False)
     _phase: str | None = field(default=None, init=False)
 
@@ -78,13 +78,12 @@ class Session:
         """One line for the person who watches, marked as a warning."""
         self.emit({"event": "warning", "text": text})
 
-    def check_kept(self, used: object, name: str) -> None:
-        """Raises UserError where a run is open and its checkpoints do not hold the state of `used`."""
+    def warn_unless_kept(self, used: object, name: str) -> None:
+        """Warn once where a run is open and its checkpoints do not hold the state of `used`."""
         if self.attached and id(used) not in self.kept:
-            found = "it is not in keep, so a resumed run would begin without its state"
-            raise UserError(
-                f"{name} in an open run", found, "name it, or what contains it, in Run.open(keep=dict(...))"
-            )
+            self.kept.add(id(used))
+            lost = f"{name} is not in keep, so a resumed run begins without its state"
+            self.warn(f"{lost}: name it, or what contains it, in Run.open(keep=dict(...))")
 
     @contextmanager
     def timed(self, phase: str) -> Generator[None]:

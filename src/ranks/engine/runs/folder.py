@@ -207,9 +207,9 @@ def _shared(one: Any, other: Any) -> tuple[Any, Any]:
 
 def _flag(difference: str) -> str | None:
     """'engine.seed was 0, now 1' -> '--seed 0': the flag that sets a number, a word or a switch back. None for other
-    values; null is also what a setting was that the run did not have."""
-    found = re.fullmatch(r'(?:config|engine)\.(\S+) was ("?)([\w.+-]+)\2, now .*', difference)
-    if found is None or found[3] == "null":
+    values; null is also a setting that the run had not, or that this version has not."""
+    found = re.fullmatch(r'(?:config|engine)\.(\S+) was ("?)([\w.+-]+)\2, now (.*)', difference)
+    if found is None or "null" in (found[3], found[4]):
         return None
     name, value = found[1].replace("_", "-"), found[3]
     if value in ("true", "false") and not found[2]:

@@ -52,7 +52,7 @@ class Run:
         self.total = 0
         self.session = world.session = Session(
             attached=True,
-            kept=world.session.kept,
+            kept=world.session.kept | {*map(id, keep.values())},
             emit=self._emit,
             clock_requests=self._clock_requests,
             finite_checkpoint=partial(checkpoint.newest_finite, folder.checkpoints),

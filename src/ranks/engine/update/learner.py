@@ -119,11 +119,11 @@ class Learner:
         Every rank calls it, also a rank without items. The host waits only for the vote of the
         previous update. In the first step of a session the passes are timed first. Raises GaveUp
         after three non-finite losses or ten skipped updates in a row, and where a single item does not fit
-        into memory. Raises UserError for a wrong `Loss.count`, and where an open run does not keep this learner.
+        into memory. Raises UserError for a wrong `Loss.count`. Warns where an open run does not keep this learner.
         """
         heartbeat.step()
         session = self.world.session
-        session.check_kept(self, "a Learner")
+        session.warn_unless_kept(self, "a Learner of this loop")
         session.register(self.drain)
         if session.before_first_update is not None:
             planned, session.before_first_update = session.before_first_update, None

@@ -118,13 +118,13 @@ def outputs(net: Any, encoding: Encoding, positions: Positions) -> tuple[Tensor,
 
 
 def indices_of(encoding: Encoding, positions: Positions) -> Tensor:
-    """[B, M]: the index of each move among the logits. Raises UserError for another shape or type."""
+    """int64[B, M]: the index of each move among the logits. Raises UserError for another shape or type."""
     indices: Any = encoding.move_indices(positions)
     shape = positions.moves_BM.shape
-    if not isinstance(indices, Tensor) or indices.dtype != torch.int64 or indices.shape != shape:
+    if not isinstance(indices, Tensor) or indices.dtype not in (torch.int32, torch.int64) or indices.shape != shape:
         asked = f"the indices of {list(shape)} moves"
         raise UserError(asked, f"Encoding.move_indices returned {_kind(indices)}", "return an int64 of the same shape")
-    return indices
+    return indices.long()
 
 
 def _kind(found: Any) -> str:

@@ -14,7 +14,6 @@ from ranks.engine.runs.run import Run
 from ranks.engine.runs.summary import Summary
 from ranks.engine.update.evaluate import eval_mode
 from ranks.engine.update.learner import Learner
-from ranks.errors import UserError
 from ranks.selfplay import (
     Encoding,
     ReplayWindow,
@@ -34,15 +33,10 @@ from ranks.workloads.chess_spiking.net.measures import measure
 
 
 def loss_of(cfg: Config, encoding: Encoding) -> Any:
-    """The loss of a batch: AlphaZero's with search, REINFORCE without. Raises UserError for a setting that the first
-    does not have."""
+    """The loss of a batch: AlphaZero's with search, REINFORCE without."""
     if cfg.selfplay.search == "none":
         weights = {"vf_coef": cfg.vf_coef, "ent_coef": cfg.ent_coef}
         return partial(reinforce_loss, encoding=encoding, **weights)
-    if cfg.ent_coef:
-        asked = f"--selfplay.search {cfg.selfplay.search} --ent-coef {cfg.ent_coef:g}"
-        found = "with search the loss has no entropy: the policy learns what the search found"
-        raise UserError(asked, found, "give --ent-coef 0")
     return partial(alphazero_loss, encoding=encoding, vf_coef=cfg.vf_coef)
 
 

@@ -54,11 +54,11 @@ class KeptFiles:
         with the run's current iteration; the first rank's arrays are written, those of others are
         ignored.
 
-        Raises UserError on all ranks where the disk is full, and where the run's checkpoints would not name the file.
+        Raises UserError on all ranks where the disk is full. Warns where the run's checkpoints will not name the file.
         """
         session = self._world.session
         assert session.attached, "write belongs inside the loop of an open run"
-        session.check_kept(self, f"the kept files {self.name!r}")
+        session.warn_unless_kept(self, f"the object that writes the kept files {self.name!r}")
 
         def act() -> KeptFile:
             asked = f"to write a file in {self._run.kept / self.name}"

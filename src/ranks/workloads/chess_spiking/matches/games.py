@@ -19,6 +19,7 @@ from ranks.chess.core.words import CLOCKS_WORD
 from ranks.engine.distributed.world import World
 from ranks.engine.update.evaluate import eval_mode
 from ranks.search.evaluation import BoolArray, Evaluator, Int64Array
+from ranks.search.trees import tree_bytes
 from ranks.selfplay import Encoding
 from ranks.selfplay.checks.memory import check_memory
 from ranks.selfplay.evaluation.rounds import games_of_batches, play_rounds, rows_of
@@ -115,7 +116,10 @@ def _opponent(
 
 def check_trees_of(plan: EvaluationPlan, match: MatchConfig, world: World) -> None:
     """Raises UserError where the trees of a match do not fit into the memory. Every rank calls it."""
-    searched = [word for ids in games_of_batches(plan.games, world) for word in map(plan.opponent, ids)]
+    batches = games_of_batches(plan.games, world)
+    for ids in batches:
+        tree_bytes(CHESS, match.search, len(ids))  # their nodes and edges have numbers of 31 bits
+    searched = [word for ids in batches for word in map(plan.opponent, ids)]
     trees = len(searched) + searched.count(BEST)  # the best net has a search too
     check_memory(CHESS, trees, rows_of(trees), match.search, world, "games of a match")
 
