@@ -42,6 +42,14 @@ def test_any_chess_gui_can_play_a_game_with_it(player: str) -> None:
     assert outcome.result == "1-0"
 
 
+def test_a_gui_that_quits_at_once_ends_it_well() -> None:
+    """A thread of torch that ended together with Python aborted three of four such processes."""
+    asked = [sys.executable, "-m", "ranks", "chess", "uci", "--player", "chess-spiking@64"]
+    for script in ("isready\nquit\n", "position startpos\ngo nodes 64\nquit\n"):
+        ended = subprocess.run(asked, input=script, capture_output=True, text=True, timeout=120, check=False)
+        assert (ended.returncode, ended.stderr) == (0, "")
+
+
 @pytest.mark.parametrize("player", SHIPPED)
 def test_it_plays_matches(player: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     pgn = tmp_path / "games.pgn"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 from ranks import __version__
 from ranks.chess.commands.players import parse_player, strength_of
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from ranks.chess.players.player import Player
 
 
-def uci(*, player: str = "alphabeta:64?evaluation=position") -> int:
+def uci(*, player: str = "alphabeta:64?evaluation=position") -> NoReturn:
     """Run a player as a UCI engine on stdin and stdout, until `quit` or the end of the input.
 
     Args:
@@ -36,9 +36,11 @@ def uci(*, player: str = "alphabeta:64?evaluation=position") -> int:
     except Forfeit as fault:
         do = "run the engine's command by hand and read its output"
         raise UserError(f"the player '{player}'", f"the engine {fault}", do) from fault
-    if engine.loading:  # the loader may be in the compiler, which cannot be interrupted
-        os._exit(0)
-    return 0
+    # Leave without the end of Python: the loader may be in the compiler, which cannot be interrupted, and a thread of
+    # torch that ends at the same time as Python aborts the process.
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(0)
 
 
 def warm_up(player: Player) -> None:
