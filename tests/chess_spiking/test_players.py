@@ -225,8 +225,14 @@ def test_runs_of_another_game_or_net_and_damaged_ones_are_refused(runs: Path) ->
     assert "a run of ./my_game.py, whose net is no player of chess" in refused("run:tiny")
 
 
-def test_the_files_of_the_package_are_a_player(runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_files_of_the_package_are_a_player(
+    runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     folder = tmp_path / "weights"
+    folder.write_text("a file is in its way")
+    assert main(["chess-spiking", "weights", "tiny/1", "--out", str(folder)]) == 2
+    assert f"{folder} is no folder" in capsys.readouterr().err
+    folder.unlink()
     assert main(["chess-spiking", "weights", "tiny/1", "--out", str(folder)]) == 0
     assert {path.name for path in folder.iterdir()} == {"model.safetensors", "config.json"}
     monkeypatch.setattr(specs, "SHIPPED", folder)

@@ -72,8 +72,3 @@ def test_what_another_object_keeps_is_kept(tmp_path: Path) -> None:
                     window.add(source.play(net_of(TICTACTOE), iteration))
             run.finish()
         assert not warnings(tmp_path)
-
-
-def test_without_a_run_nothing_has_to_be_kept() -> None:
-    with single_rank() as world:
-        assert len(selfplay(world).play(net_of(TICTACTOE), 0)) >= 12

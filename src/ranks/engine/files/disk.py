@@ -32,7 +32,7 @@ def writing(asked: str, folder: Path, state: str = INTACT) -> Generator[None]:
     except OSError as error:
         if not folder.is_dir() and isinstance(error, FileNotFoundError):
             found, do = f"{folder} does not exist; was it deleted?", "restore it from a copy, or start the run again"
-        elif isinstance(error, (FileExistsError, NotADirectoryError)):
+        elif isinstance(error, (FileExistsError, NotADirectoryError)) and not Path(str(error.filename)).is_dir():
             found, do = f"{error.filename} is no folder; {state}", "move it away, or name another folder"
         else:
             there = next((p for p in (folder, *folder.absolute().parents) if p.is_dir()), Path("/"))

@@ -128,7 +128,7 @@ def indices_of(encoding: Encoding, positions: Positions) -> Tensor:
 
 
 def _kind(found: Any) -> str:
-    """'a float32 [8, 24]', or the name of a type."""
+    """'a tensor of float32 [8, 24]', or 'a list'."""
     if isinstance(found, Tensor):
         return f"a tensor of {str(found.dtype).removeprefix('torch.')} {list(found.shape)}"
     return f"a {type(found).__name__}"
